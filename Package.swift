@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every target of the package is compiled with, beside Swift 6 mode.
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "swift-subscriptions",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "SubscriptionRuntime", targets: ["SubscriptionRuntime"]),
+        .library(name: "CurlSSETransport", targets: ["CurlSSETransport"]),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]
+        ),
+        .target(name: "SubscriptionRuntime", swiftSettings: settings + [.strictMemorySafety()]),
+        .target(
+            name: "CurlSSETransport",
+            dependencies: ["CCurl", "SubscriptionRuntime"],
+            swiftSettings: settings + [.strictMemorySafety()]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)
