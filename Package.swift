@@ -27,6 +27,7 @@ let package = Package(
             dependencies: ["CCurl", "SubscriptionRuntime"],
             swiftSettings: settings + [.strictMemorySafety()]
         ),
+        .testTarget(name: "HTTPTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
