@@ -1,0 +1,191 @@
+// One chunk to what its whole blocks say, as ranges in the chunk: the parser's fast path.
+//
+// A block is the lines up to and including an empty one. A block that the chunk's end cuts, or that passes a limit,
+// is left to `OpenBlock`. Nothing is copied here, and the two arrays are the only allocations, one each a chunk.
+//
+// Pure: no clock, no lock. Called by the parser, on its thread.
+
+/// What the whole blocks of one chunk say, in the order of the stream.
+struct BlockBatch {
+    /// A range of the chunk.
+    struct Line {
+        var start: UInt32
+        var count: UInt32
+    }
+
+    /// One thing to report.
+    struct Record {
+        enum Kind: UInt8 {
+            /// A block with data.
+            case event
+            /// A block without data that has an ID or an event type.
+            case block
+            /// A `retry` field; `start` and `count` are its digits.
+            case retry
+            /// A comment; `start` and `count` are what follows its colon.
+            case comment
+        }
+
+        var kind: Kind
+        /// Whether the block has an `id` field that counts.
+        var hasID = false
+        /// The one line's data, or the size of all lines with the LFs between them.
+        var start: UInt32 = 0
+        var count: UInt32 = 0
+        /// How many `data` lines; where more than one, they are `lines` from `firstLine` on.
+        var lineCount: UInt32 = 0
+        var firstLine: UInt32 = 0
+        /// The `event` field; empty for none.
+        var typeStart: UInt32 = 0
+        var typeCount: UInt32 = 0
+        var idStart: UInt32 = 0
+        var idCount: UInt32 = 0
+
+        /// Whether the data goes into the batch's one buffer.
+        var sharesBuffer: Bool { kind == .event && count < BlockBatch.ownBufferSize }
+
+        /// The place of the data's lines in `lines`.
+        var lineRange: Range<Int> { Int(firstLine)..<Int(firstLine) + Int(lineCount) }
+    }
+
+    /// From how many bytes on an event's data has a buffer of its own: about where a malloc is cheap beside the copy.
+    static let ownBufferSize = 4096
+
+    private(set) var records: [Record] = []
+    private(set) var lines: [Line] = []
+
+    /// The size of all data that shares the batch's buffer.
+    private(set) var sharedCount = 0
+
+    /// Whether the last block ended by a CR that is the chunk's last byte: an LF that follows belongs to it.
+    private(set) var endsInReturn = false
+
+    /// Reads whole blocks.
+    ///
+    /// - Parameters:
+    ///   - chunk: At most 1 GiB.
+    ///   - start: Where a block begins.
+    ///   - limit: The most bytes of an event's data, or of a field's or a comment's value.
+    ///   - keepsComments: Whether comments are reported.
+    ///   - expected: How many records to make room for at first.
+    /// - Returns: Where the first block begins that is cut or passes the limit; the chunk's end where none does.
+    mutating func read(
+        _ chunk: RawSpan,
+        from start: Int,
+        limit: Int,
+        keepsComments: Bool,
+        expecting expected: Int
+    ) -> Int {
+        let end = chunk.byteCount
+        var ends = LineEnds()
+        var position = start
+        var blockStart = start
+        var recordsBefore = 0
+        var linesBefore = 0
+        var block = Record(kind: .event)
+
+        reading: while position < end {
+            let first = chunk.byte(position)
+            let lineEnd: Int
+            var next: Int
+            if first == UInt8(ascii: "\n") {
+                lineEnd = position
+                next = position + 1
+            } else {
+                lineEnd = ends.next(in: chunk, from: position)
+                if lineEnd == end { break reading }
+                next = lineEnd + 1
+                if chunk.byte(lineEnd) == UInt8(ascii: "\r"), next < end, chunk.byte(next) == UInt8(ascii: "\n") {
+                    next += 1
+                }
+            }
+
+            if lineEnd == position {
+                if block.lineCount > 0 || block.hasID || block.typeCount > 0 {
+                    block.kind = block.lineCount > 0 ? .event : .block
+                    append(block, expecting: expected)
+                    if block.sharesBuffer { sharedCount += Int(block.count) }
+                    block = Record(kind: .event)
+                }
+                position = next
+                blockStart = next
+                recordsBefore = records.count
+                linesBefore = lines.count
+                endsInReturn = next == end && chunk.byte(lineEnd) == UInt8(ascii: "\r")
+                continue
+            }
+
+            switch first {
+            case UInt8(ascii: "d"):
+                guard let value = Field.data.value(of: chunk, from: position, to: lineEnd) else { break }
+                guard appendData(chunk, from: value, to: lineEnd, to: &block, limit: limit) else { break reading }
+            case UInt8(ascii: "e"):
+                guard let value = Field.event.value(of: chunk, from: position, to: lineEnd) else { break }
+                guard lineEnd - value <= limit else { break reading }
+                block.typeStart = UInt32(value)
+                block.typeCount = UInt32(lineEnd - value)
+            case UInt8(ascii: "i"):
+                guard let value = Field.id.value(of: chunk, from: position, to: lineEnd) else { break }
+                guard lineEnd - value <= limit else { break reading }
+                guard chunk.firstOffset(of: 0, from: value, to: lineEnd) == lineEnd else { break }
+                block.hasID = true
+                block.idStart = UInt32(value)
+                block.idCount = UInt32(lineEnd - value)
+            case UInt8(ascii: "r"):
+                guard let value = Field.retry.value(of: chunk, from: position, to: lineEnd) else { break }
+                guard RetryValue(chunk, from: value, to: lineEnd).duration != nil else { break }
+                append(.retry, from: value, to: lineEnd, expecting: expected)
+            case UInt8(ascii: ":") where keepsComments:
+                guard lineEnd - position - 1 <= limit else { break reading }
+                append(.comment, from: position + 1, to: lineEnd, expecting: expected)
+            default:
+                break
+            }
+            position = next
+        }
+
+        // What an unfinished block has reported is read again from its start.
+        records.removeLast(records.count - recordsBefore)
+        lines.removeLast(lines.count - linesBefore)
+        return blockStart
+    }
+
+    /// One `data` line; false where the data passes the limit.
+    @inline(__always)
+    private mutating func appendData(
+        _ chunk: RawSpan,
+        from start: Int,
+        to end: Int,
+        to block: inout Record,
+        limit: Int
+    ) -> Bool {
+        let line = Line(start: UInt32(start), count: UInt32(end - start))
+        if block.lineCount == 0 {
+            guard end - start <= limit else { return false }
+            block.start = line.start
+            block.count = line.count
+            block.lineCount = 1
+            return true
+        }
+        let count = Int(block.count) + 1 + (end - start)
+        guard count <= limit else { return false }
+        if block.lineCount == 1 {
+            block.firstLine = UInt32(lines.count)
+            lines.append(Line(start: block.start, count: block.count))
+        }
+        lines.append(line)
+        block.lineCount += 1
+        block.count = UInt32(count)
+        return true
+    }
+
+    private mutating func append(_ kind: Record.Kind, from start: Int, to end: Int, expecting expected: Int) {
+        append(Record(kind: kind, start: UInt32(start), count: UInt32(end - start)), expecting: expected)
+    }
+
+    @inline(__always)
+    private mutating func append(_ record: Record, expecting expected: Int) {
+        if records.isEmpty { records.reserveCapacity(expected) }
+        records.append(record)
+    }
+}

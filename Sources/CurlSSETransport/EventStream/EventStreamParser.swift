@@ -1,0 +1,297 @@
+// Bytes of a `text/event-stream` body to the events it dispatches.
+//
+// Source: WHATWG HTML, "Server-sent events", sections 9.2.5 (parsing) and 9.2.6 (interpretation).
+//
+// Where this parser does more or less than the sections, on purpose:
+//   - A block with an event type and no data is reported, though never dispatched: graphql-sse lets `complete` come
+//     without data.
+//   - An event, or a field that is kept, longer than a limit fails the stream; the sections set no bound.
+//   - A CR ends its line at once, without waiting for an LF that may follow.
+//   - A last line without a line end is discarded with its block, a `retry` cut in the middle of its number included.
+//
+// How: whole blocks of a chunk are found as ranges (`BlockBatch`), their data copied once into one buffer, and reported.
+// A block that a chunk's end cuts is assembled (`OpenBlock`). Either way a byte is searched and copied a fixed number
+// of times, whatever the chunks.
+//
+// Pure: no clock, no lock. The transport calls it on the loop's thread, once per chunk libcurl delivers, in order.
+
+/// Reads one event stream, cut into chunks anywhere.
+///
+/// Time is linear in the bytes for any chunks. Memory is bounded by `maxEventBytes`, apart from what is reported.
+public struct EventStreamParser: Sendable {
+    /// The most of a chunk that is read in one go: offsets are kept in 32 bits.
+    private static let pieceSize = 1 << 30
+
+    /// The most records that room is made for in advance.
+    private static let maxExpected = 4096
+
+    /// The most bytes of one event's data, of one `event` or `id` field, or of one comment that is kept.
+    public let maxEventBytes: Int
+
+    /// Whether comments are reported.
+    public let keepsComments: Bool
+
+    /// The last event ID string: that of the last event reported, or moved since by a block without data.
+    public private(set) var lastEventID: String
+
+    /// The last `retry` field of digits alone, at most `Int64.max` milliseconds; nil for none.
+    public private(set) var retry: Duration?
+
+    private var block: OpenBlock
+    /// Whether `block` has read something that is not yet whole.
+    private var isInBlock = false
+    /// Whether the next byte, where it is an LF, belongs to a CR before it.
+    private var skipsLineFeed = false
+    /// How many bytes of the BOM have come; 3 once the stream has begun.
+    private var markCount = 0
+    private var isSpent = false
+    /// How many records the last chunk had.
+    private var expected = 1
+
+    /// Begins a stream.
+    ///
+    /// - Parameters:
+    ///   - lastEventID: What the last event ID buffer starts with: an event without an ID has this one. Default: empty.
+    ///   - maxEventBytes: The limit, in bytes, at least 0 and at most 1 GiB (others are taken as the nearest of
+    ///     these). Default: 16 MiB.
+    ///   - keepsComments: Whether comments are reported. Where they are not, they are skipped without being stored.
+    public init(lastEventID: String = "", maxEventBytes: Int = 16 << 20, keepsComments: Bool = false) {
+        self.lastEventID = lastEventID
+        self.maxEventBytes = min(max(0, maxEventBytes), Self.pieceSize)
+        self.keepsComments = keepsComments
+        block = OpenBlock(limit: self.maxEventBytes, keepsComments: keepsComments)
+    }
+
+    /// Reads a chunk.
+    ///
+    /// Once the visitor has said to stop, or an error was thrown, the parser is spent and ignores everything.
+    ///
+    /// - Parameters:
+    ///   - chunk: The stream's next bytes, cut anywhere: inside a line, a CR LF or a UTF-8 sequence. Copied where
+    ///     something of them is kept.
+    ///   - visitor: Is told what the chunk completes, in the order of the stream, before this returns or throws.
+    /// - Throws: When something is over `maxEventBytes`, after everything before it was reported.
+    public mutating func parse<Visitor: EventStreamVisitor>(
+        _ chunk: RawSpan,
+        to visitor: inout Visitor
+    ) throws(EventStreamError) {
+        var start = 0
+        while start < chunk.byteCount {
+            let end = min(chunk.byteCount, start + Self.pieceSize)
+            try parse(piece: chunk.extracting(start..<end), to: &visitor)
+            start = end
+        }
+    }
+
+    /// Reads a chunk and returns the events it completes.
+    ///
+    /// - Parameter bytes: The stream's next bytes, cut anywhere.
+    /// - Returns: The events, in order. Their data may share a buffer.
+    /// - Throws: When something is over `maxEventBytes`. The events before it in the chunk are lost; a visitor has them.
+    public mutating func parse(_ bytes: [UInt8]) throws(EventStreamError) -> [ServerSentEvent] {
+        var collector = Collector()
+        try bytes.withRawSpan { chunk throws(EventStreamError) in
+            try parse(chunk, to: &collector)
+        }
+        return collector.events
+    }
+
+    /// Ends the stream and the parser.
+    ///
+    /// - Returns: Whether half an event was discarded: the stream ended in a block that had data, an event type or an
+    ///   ID, or inside a line that was or could have become one of these. False where the parser was spent before.
+    public mutating func finish() -> Bool {
+        guard !isSpent else { return false }
+        isSpent = true
+        return isInBlock && block.hasPartOfEvent
+    }
+
+    private mutating func parse<Visitor: EventStreamVisitor>(
+        piece chunk: RawSpan,
+        to visitor: inout Visitor
+    ) throws(EventStreamError) {
+        guard !isSpent, !chunk.isEmpty else { return }
+        var position = 0
+        passStart(of: chunk, &position)
+        var ends = LineEnds()
+        while position < chunk.byteCount {
+            if isInBlock {
+                guard let notice = try readOpenBlock(chunk, &position, &ends) else { return }
+                guard report(notice, to: &visitor) else {
+                    isSpent = true
+                    return
+                }
+            } else {
+                var batch = BlockBatch()
+                position = batch.read(
+                    chunk,
+                    from: position,
+                    limit: maxEventBytes,
+                    keepsComments: keepsComments,
+                    expecting: expected
+                )
+                if !batch.records.isEmpty {
+                    expected = min(batch.records.count, Self.maxExpected)
+                    guard report(batch, of: chunk, to: &visitor) else {
+                        isSpent = true
+                        return
+                    }
+                }
+                skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
+                isInBlock = position < chunk.byteCount
+            }
+        }
+    }
+
+    /// Passes what may stand before the chunk's first line or block: a BOM, and an LF that belongs to a CR.
+    @inline(__always)
+    private mutating func passStart(of chunk: RawSpan, _ position: inout Int) {
+        if markCount < 3 { passMark(of: chunk, &position) }
+        if skipsLineFeed {
+            skipsLineFeed = false
+            if chunk.byte(position) == UInt8(ascii: "\n") { position += 1 }
+        }
+    }
+
+    /// Passes one BOM (9.2.5: "one leading U+FEFF BYTE ORDER MARK character must be ignored if any are present").
+    private mutating func passMark(of chunk: RawSpan, _ position: inout Int) {
+        while markCount < 3, position < chunk.byteCount {
+            let mark: UInt32 = 0xBF_BBEF
+            if chunk.byte(position) == UInt8(truncatingIfNeeded: mark >> UInt32(8 * markCount)) {
+                markCount += 1
+                position += 1
+            } else {
+                // Half a BOM is the beginning of a line that is no field's.
+                if markCount > 0 {
+                    block.skipLine()
+                    isInBlock = true
+                }
+                markCount = 3
+            }
+        }
+    }
+
+    private mutating func readOpenBlock(
+        _ chunk: RawSpan,
+        _ position: inout Int,
+        _ ends: inout LineEnds
+    ) throws(EventStreamError) -> OpenBlock.Notice? {
+        do {
+            let notice = try block.read(chunk, from: &position, ends: &ends, lastEventID: lastEventID)
+            skipsLineFeed = block.endsInReturn
+            switch notice {
+            case .event, .end: isInBlock = false
+            case .retry, .comment, nil: break
+            }
+            return notice
+        } catch {
+            isSpent = true
+            throw error
+        }
+    }
+
+    /// Reports what the open block says; false where the visitor stops.
+    private mutating func report<Visitor: EventStreamVisitor>(
+        _ notice: OpenBlock.Notice,
+        to visitor: inout Visitor
+    ) -> Bool {
+        switch notice {
+        case .event(let event):
+            lastEventID = event.lastEventID
+            return visitor.event(event)
+        case .end(let id, let type):
+            if let id, id != lastEventID {
+                lastEventID = id
+                guard visitor.lastEventIDMoved(to: id) else { return false }
+            }
+            return type.map { visitor.blockWithoutData(type: $0) } ?? true
+        case .retry(let duration):
+            retry = duration
+            return visitor.retryChanged(to: duration)
+        case .comment(let comment):
+            return visitor.comment(comment)
+        }
+    }
+
+    /// Reports what the whole blocks of a chunk say; false where the visitor stops.
+    private mutating func report<Visitor: EventStreamVisitor>(
+        _ batch: borrowing BlockBatch,
+        of chunk: RawSpan,
+        to visitor: inout Visitor
+    ) -> Bool {
+        let shared = chunk.gather(batch)
+        var offset = 0
+        var types = TypeName()
+        for record in batch.records {
+            switch record.kind {
+            case .event:
+                let count = Int(record.count)
+                let data: EventData
+                if record.sharesBuffer {
+                    data = EventData(buffer: shared, start: offset, count: count)
+                    offset += count
+                } else if record.lineCount == 1 {
+                    data = EventData(chunk.copy(from: Int(record.start), count: count))
+                } else {
+                    data = EventData(chunk.join(batch.lines[record.lineRange], count: count))
+                }
+                if record.hasID {
+                    lastEventID = chunk.text(from: Int(record.idStart), count: Int(record.idCount))
+                }
+                let type = types.name(of: record, in: chunk)
+                guard visitor.event(ServerSentEvent(type: type, data: data, lastEventID: lastEventID)) else {
+                    return false
+                }
+            case .block:
+                if record.hasID {
+                    let id = chunk.text(from: Int(record.idStart), count: Int(record.idCount))
+                    if id != lastEventID {
+                        lastEventID = id
+                        guard visitor.lastEventIDMoved(to: id) else { return false }
+                    }
+                }
+                if record.typeCount > 0 {
+                    guard visitor.blockWithoutData(type: types.name(of: record, in: chunk)) else { return false }
+                }
+            case .retry:
+                let value = RetryValue(chunk, from: Int(record.start), to: Int(record.start + record.count))
+                guard let duration = value.duration else { continue }
+                retry = duration
+                guard visitor.retryChanged(to: duration) else { return false }
+            case .comment:
+                let comment = chunk.copy(from: Int(record.start), count: Int(record.count))
+                guard visitor.comment(EventData(comment)) else { return false }
+            }
+        }
+        return true
+    }
+
+    /// The type names of a chunk's blocks, made once for neighbours of the same type.
+    private struct TypeName {
+        private var start = 0
+        private var count = 0
+        private var name = "message"
+
+        @inline(__always)
+        mutating func name(of record: BlockBatch.Record, in chunk: RawSpan) -> String {
+            let count = Int(record.typeCount)
+            if count == 0 { return "message" }
+            let start = Int(record.typeStart)
+            if count == self.count, chunk.isEqual(at: start, self.start, count: count) { return name }
+            self.start = start
+            self.count = count
+            name = chunk.text(from: start, count: count)
+            return name
+        }
+    }
+
+    /// Keeps events and nothing else.
+    private struct Collector: EventStreamVisitor {
+        var events: [ServerSentEvent] = []
+
+        mutating func event(_ event: ServerSentEvent) -> Bool {
+            events.append(event)
+            return true
+        }
+    }
+}
