@@ -104,6 +104,13 @@ static inline CURLcode ccurl_message_result(const CURLMsg *message)
   return message->data.result;
 }
 
+/* Options newer than the oldest libcurl this builds with; 0 where the headers have none. */
+#if LIBCURL_VERSION_NUM >= 0x075700
+static inline CURLoption ccurl_option_quick_exit(void) { return CURLOPT_QUICK_EXIT; }
+#else
+static inline CURLoption ccurl_option_quick_exit(void) { return (CURLoption)0; }
+#endif
+
 static inline curl_socket_t ccurl_socket_timeout(void) { return CURL_SOCKET_TIMEOUT; }
 static inline size_t ccurl_writefunc_pause(void) { return CURL_WRITEFUNC_PAUSE; }
 static inline size_t ccurl_error_size(void) { return CURL_ERROR_SIZE; }

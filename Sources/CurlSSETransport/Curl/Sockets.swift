@@ -1,0 +1,85 @@
+// The few socket calls that libcurl leaves to its user.
+
+internal import CCurl
+
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Darwin)
+internal import Darwin
+#endif
+
+/// An error number of the system.
+struct SystemError: Error, Hashable, Sendable {
+    var number: Int32
+
+    /// As strerror_r(3) says it.
+    var text: String { Sockets.text(of: number) }
+}
+
+enum Sockets {
+    /// A socket that does not block and is not inherited by a spawned process.
+    static func open(family: Int32, type: Int32, protocolNumber: Int32) -> Result<Int32, SystemError> {
+        #if canImport(Darwin)
+        let socket = Darwin.socket(family, type, protocolNumber)
+        guard socket >= 0 else { return .failure(SystemError(number: errno)) }
+        _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(socket, F_SETFL, O_NONBLOCK)
+        #else
+        let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let socket = socket(family, type | flags, protocolNumber)
+        guard socket >= 0 else { return .failure(SystemError(number: errno)) }
+        #endif
+        return .success(socket)
+    }
+
+    /// Sets what finds a dead network: libcurl 7.88 has no options for these.
+    ///
+    /// A socket that refuses them works on.
+    static func apply(_ options: SocketOptions, to socket: Int32, family: Int32) {
+        guard family == AF_INET || family == AF_INET6 else { return }
+        set(socket, TCP_KEEPCNT, options.keepaliveProbes)
+        #if os(Linux)
+        set(socket, TCP_USER_TIMEOUT, options.userTimeout)
+        #endif
+    }
+
+    private static func set(_ socket: Int32, _ option: Int32, _ value: Int32) {
+        var value = value
+        _ = unsafe setsockopt(socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// The local port of an internet socket; nil for another kind.
+    static func localPort(of socket: Int32) -> Int32? {
+        var address = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(socket, $0, &length) }
+        }
+        guard result == 0 else { return nil }
+        let family = Int32(address.ss_family)
+        guard family == AF_INET || family == AF_INET6 else { return nil }
+        // sin_port and sin6_port lie at the same place, in network order.
+        return unsafe withUnsafeBytes(of: &address) { bytes in unsafe Int32(bytes[2]) << 8 | Int32(bytes[3]) }
+    }
+
+    /// Ends both directions.
+    ///
+    /// Whoever watches the socket learns of it as of a peer's close.
+    static func shutDown(_ socket: Int32) {
+        _ = shutdown(socket, Int32(SHUT_RDWR))
+    }
+
+    /// What the system calls an error.
+    static func text(of number: Int32) -> String {
+        var buffer = [CChar](repeating: 0, count: 128)
+        // The POSIX version, which fills the buffer.
+        guard unsafe strerror_r(number, &buffer, buffer.count) == 0 else { return "error \(number)" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+extension SystemError {
+    static let permissionDenied = EACCES
+}
