@@ -1,0 +1,36 @@
+internal import SubscriptionRuntime
+
+/// One thread that drives libcurl for any number of streams.
+///
+/// A transport makes one of its own unless it is given one; several transports may share one, and one is enough for
+/// thousands of streams. It lives as long as a transport or a stream uses it, or until ``shutdown()``.
+///
+/// The thread is a serial Dispatch queue's. A process that blocks hundreds of Dispatch threads starves it.
+public final class CurlLoop: Sendable {
+    let events: EventLoop
+
+    /// Makes a loop and starts it.
+    ///
+    /// - Parameter label: The queue's label, for debuggers.
+    /// - Throws: An error of kind `environment` when libcurl cannot be initialised, or no descriptor is left.
+    public init(label: String = "CurlSSETransport.loop") throws(TransportError) {
+        events = try EventLoop(label: label)
+    }
+
+    deinit {
+        events.mailbox.post(.shutdown)
+    }
+
+    /// Runs tasks on the loop's own thread.
+    ///
+    /// Such a task is handed payloads without a change of thread, and holds up every stream of the loop while it runs:
+    /// it must not block, nor compute for long.
+    public var executor: any TaskExecutor { events.executor }
+
+    /// Ends every stream of the loop by an environment failure, closes every connection and stops the loop.
+    ///
+    /// Openings fail from now on. Returns when the loop's descriptors are closed; calling it again only waits.
+    public func shutdown() async {
+        await events.shutdown()
+    }
+}

@@ -1,0 +1,363 @@
+// What the loop owns, and its turn.
+//
+// Thread: the loop's queue, always.
+
+internal import Dispatch
+internal import SubscriptionRuntime
+
+/// Learns from libcurl which sockets to watch, and keeps them in the poller.
+final class SocketWatcher: CurlMultiReceiver {
+    var poller: Poller
+
+    init(poller: consuming Poller) {
+        self.poller = poller
+    }
+
+    override func socketChanged(_ socket: Int32, interest: Int32) {
+        let interest = SocketInterest(interest)
+        poller.watch(socket, reading: interest.reads, writing: interest.writes)
+    }
+}
+
+/// The loop's state.
+///
+/// Confined to the queue.
+final class LoopCore {
+    /// How many connections without a stream are kept.
+    private static let idleConnections = 8
+
+    /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn.
+    private(set) var now: UInt64
+
+    /// Called once everything has ended.
+    var onShutdown: (() -> Void)?
+
+    private let multi: MultiHandle
+    private let watcher: SocketWatcher
+    private let mailbox: LoopMailbox
+    private let counters: LoopCounters
+    private let source: any DispatchSourceRead
+    private let timer: any DispatchSourceTimer
+    private var timerAt: UInt64?
+    private var curlTimerAt: UInt64?
+    private var deadlines = DeadlineHeap<LoopDeadline>()
+    private var admission = Admission<Origin, UInt64>()
+    private var transfers: [UInt64: LoopTransfer] = [:]
+    private var easies: [UInt: LoopTransfer] = [:]
+    private var lastID: UInt64 = 0
+    private var commands: [LoopCommand] = []
+    private var events: [(generation: UInt32, event: PollEvent)] = []
+    private var dirty: [LoopTransfer] = []
+    /// Openings that gave their place back inside a callback: whoever is next starts once libcurl has returned.
+    private var connected: [LoopTransfer] = []
+    private(set) var isClosed = false
+
+    init(mailbox: LoopMailbox, queue: DispatchQueue, counters: LoopCounters) throws(TransportError) {
+        let initialized = CurlGlobal.initializationError
+        guard initialized == nil else {
+            throw TransportError(kind: .environment, message: "libcurl cannot be initialised: \(initialized ?? "")")
+        }
+        do {
+            let watcher = SocketWatcher(poller: try Poller())
+            self.watcher = watcher
+            multi = try MultiHandle.make(receiver: watcher, idleConnections: Self.idleConnections)
+            source = DispatchSource.makeReadSource(fileDescriptor: watcher.poller.descriptor, queue: queue)
+        } catch let error as SystemError {
+            throw TransportError(
+                kind: .environment,
+                message: "the loop has no epoll descriptor: \(error.text)",
+                errno: error.number
+            )
+        } catch {
+            throw TransportError(kind: .environment, message: "libcurl made no multi handle")
+        }
+        timer = DispatchSource.makeTimerSource(queue: queue)
+        self.mailbox = mailbox
+        self.counters = counters
+        now = LoopTime.now
+    }
+
+    /// Starts to watch.
+    func activate(_ turn: @escaping @Sendable () -> Void) {
+        source.setEventHandler(handler: turn)
+        timer.setEventHandler(handler: turn)
+        timer.schedule(deadline: .distantFuture)
+        source.activate()
+        timer.activate()
+    }
+
+    // MARK: The turn
+
+    /// How often a turn looks again before it lets the queue breathe.
+    private static let rounds = 16
+
+    /// Does all there is to do, and sets the timer for what comes next.
+    func turn() {
+        for _ in 0..<Self.rounds {
+            now = LoopTime.now
+            var isBusy = false
+            obey()
+            guard !isClosed else { return }
+            isBusy = watcher.poller.collect(into: &events)
+            for (generation, event) in events {
+                guard let event = watcher.poller.current(event, generation: generation) else { continue }
+                check(multi.act(on: event.socket, readable: event.isReadable, writable: event.isWritable))
+            }
+            fireDeadlines()
+            if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
+            settle()
+            curlTimerAt = multi.timeout.map { now &+ UInt64($0) * 1_000_000 }
+            if curlTimerAt == now { isBusy = true }
+            if !isBusy { break }
+        }
+        flush()
+        compact()
+        armTimer()
+    }
+
+    /// Does what other threads asked for.
+    private func obey() {
+        mailbox.takeAll(into: &commands)
+        guard !commands.isEmpty else { return }
+        let batch = commands
+        commands.removeAll(keepingCapacity: true)
+        for command in batch {
+            switch command {
+            case .start(let transfer): start(transfer)
+            case .cancel(let transfer): end(transfer, .cancelled, .cancelled)
+            case .resume(let transfer): resume(transfer)
+            case .job(let job): job.run()
+            case .alarm(let alarm, let instant):
+                if isClosed { alarm.fire() } else { deadlines.insert(.alarm(alarm), at: instant) }
+            case .shutdown: shutDown()
+            }
+        }
+        if multi.timeout == 0 { curlTimerAt = now }
+    }
+
+    /// Takes what libcurl has finished, and lets in who waits for a place.
+    private func settle() {
+        while true {
+            while let message = multi.nextMessage() {
+                guard let transfer = easies[message.easy] else { continue }
+                follow(transfer, transfer.finished(code: message.code, wallClock: WallClock.seconds))
+            }
+            guard !connected.isEmpty else { return }
+            let freed = connected
+            connected.removeAll(keepingCapacity: true)
+            for transfer in freed { release(transfer) }
+        }
+    }
+
+    private func fireDeadlines() {
+        while let due = deadlines.popDue(now: now) {
+            switch due {
+            case .alarm(let alarm):
+                alarm.fire()
+            case .transfer(let id):
+                guard let transfer = transfers[id] else { continue }
+                transfer.armedAt = nil
+                if let timeout = transfer.machine?.expired(now: now) {
+                    expire(transfer, timeout)
+                } else {
+                    arm(transfer)
+                }
+            }
+        }
+    }
+
+    private func flush() {
+        guard !dirty.isEmpty else { return }
+        for transfer in dirty {
+            transfer.isDirty = false
+            transfer.flush()
+        }
+        dirty.removeAll(keepingCapacity: true)
+    }
+
+    private func check(_ isWell: Bool) {
+        // Any code but CURLM_OK is a fault of this loop's: nothing it could do would mend it, and each transfer still
+        // has its deadline.
+        if !isWell { counters.faults.add(1) }
+    }
+
+    // MARK: Deadlines
+
+    /// A second in nanoseconds.
+    private static let second: UInt64 = 1_000_000_000
+
+    /// Sees to it that the transfer's deadline is looked at in time.
+    private func arm(_ transfer: LoopTransfer) {
+        guard var deadline = transfer.machine?.deadline else { return }
+        // Far ones are looked at on whole seconds, together: thousands of idle streams cost one look a second.
+        if deadline > now &+ 10 * Self.second {
+            deadline = (deadline / Self.second + 1) * Self.second
+        }
+        if let armedAt = transfer.armedAt, armedAt <= deadline { return }
+        transfer.armedAt = deadline
+        deadlines.insert(.transfer(transfer.id), at: deadline)
+    }
+
+    private func armTimer() {
+        guard !isClosed else { return }
+        let wanted = [deadlines.earliest, curlTimerAt].compactMap { $0 }.min()
+        guard let wanted else { return }
+        // A timer that is set too early costs one turn; setting it anew each time costs more.
+        if let timerAt, timerAt > now, timerAt <= wanted { return }
+        timerAt = wanted
+        timer.schedule(deadline: DispatchTime(uptimeNanoseconds: max(wanted, 1)), leeway: .microseconds(100))
+    }
+
+    /// Entries of ended transfers are dropped once they are the most of the heap.
+    private func compact() {
+        guard deadlines.count > 1024, deadlines.count > 4 * (transfers.count + 1) else { return }
+        deadlines.compact { deadline in
+            switch deadline {
+            case .transfer(let id): transfers[id] != nil
+            case .alarm(let alarm): alarm.isArmed
+            }
+        }
+    }
+
+    // MARK: Transfers
+
+    private func start(_ transfer: LoopTransfer) {
+        guard !isClosed else { return Self.refuse(transfer) }
+        guard transfer.machine == nil else { return }
+        lastID += 1
+        transfer.start(id: lastID, core: self, now: now)
+        transfers[transfer.id] = transfer
+        counters.openings.add(1)
+        request(transfer)
+    }
+
+    private static var gone: TransportError {
+        TransportError(kind: .environment, message: "the transport's loop has been shut down")
+    }
+
+    /// Answers an opening of a loop that has ended.
+    static func refuse(_ transfer: LoopTransfer) {
+        _ = transfer.end(.failed(SubscriptionFailure(gone)), .failed(gone))
+    }
+
+    /// Asks for a place at the transfer's origin.
+    private func request(_ transfer: LoopTransfer) {
+        if admission.requested(transfer.id, at: transfer.target.origin, limit: transfer.openingLimit) {
+            connect(transfer)
+        }
+        arm(transfer)
+    }
+
+    private func connect(_ transfer: LoopTransfer) {
+        do {
+            try transfer.connect(to: multi, now: now)
+            if let key = transfer.easyKey { easies[key] = transfer }
+            curlTimerAt = now
+            arm(transfer)
+        } catch {
+            follow(transfer, transfer.failed(error))
+        }
+    }
+
+    /// The transfer gives its place back, or leaves the line.
+    private func release(_ transfer: LoopTransfer) {
+        guard let next = admission.released(transfer.id, at: transfer.target.origin) else { return }
+        guard !isClosed, let next = transfers[next] else { return }
+        connect(next)
+    }
+
+    private func follow(_ transfer: LoopTransfer, _ next: LoopTransfer.Next) {
+        switch next {
+        case .end(let ending, let outcome):
+            end(transfer, ending, outcome)
+        case .hop(let target):
+            disconnect(transfer)
+            release(transfer)
+            transfer.hop(to: target, now: now)
+            request(transfer)
+        }
+    }
+
+    private func disconnect(_ transfer: LoopTransfer) {
+        if let key = transfer.easyKey { easies[key] = nil }
+        transfer.disconnect(from: multi)
+    }
+
+    private func end(_ transfer: LoopTransfer, _ ending: StreamEnding, _ outcome: OpenOutcome) {
+        guard transfers.removeValue(forKey: transfer.id) != nil else {
+            // Never started: its start is behind this in the mailbox's order, or there was none.
+            _ = transfer.end(ending, outcome)
+            return
+        }
+        disconnect(transfer)
+        release(transfer)
+        if transfer.isOpen { counters.openStreams.add(-1) }
+        if case .failed = ending { counters.failures.add(1) }
+        counters.payloads.add(transfer.payloadCount)
+        _ = transfer.end(ending, outcome)
+    }
+
+    private func resume(_ transfer: LoopTransfer) {
+        guard transfers[transfer.id] != nil, transfer.machine?.isHeld == true else { return }
+        if !transfer.resume(now: now) {
+            // libcurl does not finish a transfer whose resumption failed. What the stream said of its end counts.
+            follow(transfer, transfer.finished(code: CurlCode(rawValue: 23), wallClock: WallClock.seconds))
+            return
+        }
+        arm(transfer)
+    }
+
+    private func expire(_ transfer: LoopTransfer, _ timeout: TransferStateMachine.Timeout) {
+        let next = transfer.failed(transfer.timeoutError(timeout))
+        // A shared connection that has gone silent would attract the next streams as well.
+        if timeout == .idle || timeout == .firstByte, transfer.localPort != 0 { closeConnection(transfer.localPort) }
+        follow(transfer, next)
+    }
+
+    private func closeConnection(_ port: Int32) {
+        for socket in watcher.poller.sockets where Sockets.localPort(of: socket) == port {
+            Sockets.shutDown(socket)
+        }
+    }
+
+    private func shutDown() {
+        guard !isClosed else { return }
+        // Whoever waits in line is not let in by those who leave.
+        isClosed = true
+        for transfer in Array(transfers.values) {
+            end(transfer, .failed(SubscriptionFailure(Self.gone)), .failed(Self.gone))
+        }
+        flush()
+        while let due = deadlines.popDue(now: .max) {
+            if case .alarm(let alarm) = due { alarm.fire() }
+        }
+        let descriptor = watcher.poller.descriptor
+        let onShutdown = onShutdown
+        source.setCancelHandler {
+            Poller.close(descriptor)
+            onShutdown?()
+        }
+        timer.cancel()
+        source.cancel()
+    }
+
+    // MARK: What a transfer says from inside a libcurl call
+
+    /// The opening is connected: its place is free once libcurl has returned.
+    func gavePlaceBack(_ transfer: LoopTransfer) {
+        connected.append(transfer)
+    }
+
+    /// The stream is open.
+    func opened(_ transfer: LoopTransfer) {
+        counters.openStreams.add(1)
+    }
+
+    /// Bytes were read; what they made is handed over at the end of the turn, at the latest.
+    func received(_ count: Int, by transfer: LoopTransfer) {
+        counters.bytes.add(count)
+        guard !transfer.isDirty else { return }
+        transfer.isDirty = true
+        dirty.append(transfer)
+    }
+}

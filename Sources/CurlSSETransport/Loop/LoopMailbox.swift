@@ -1,0 +1,89 @@
+// What other threads want of a loop.
+//
+// Thread: any posts; the loop takes.
+
+internal import Dispatch
+internal import SubscriptionRuntime
+
+/// One thing asked of the loop.
+enum LoopCommand: Sendable {
+    /// Start a transfer.
+    case start(LoopTransfer)
+    /// End a transfer wherever it is, and tell nobody.
+    case cancel(LoopTransfer)
+    /// The reader has taken enough of a stream that was held back.
+    case resume(LoopTransfer)
+    /// Run a job of a task.
+    case job(LoopJob)
+    /// Call back at an instant of the loop's clock, in nanoseconds.
+    case alarm(LoopAlarm, at: UInt64)
+    /// End every transfer, and the loop with them.
+    case shutdown
+}
+
+/// A queue into the loop.
+///
+/// Bounded by what its users have under way: each transfer, alarm and task is in it a few times
+/// at most.
+final class LoopMailbox: Sendable {
+    private struct State {
+        var commands: [LoopCommand] = []
+        var isWoken = false
+    }
+
+    private let state = Lock(State())
+    private let wake: @Sendable () -> Void
+
+    /// A mailbox that calls `wake`, from the posting thread, when it stops being empty.
+    init(wake: @escaping @Sendable () -> Void) {
+        self.wake = wake
+    }
+
+    /// Adds a command, in the order of the calls.
+    func post(_ command: LoopCommand) {
+        let mustWake = state.withLock { state in
+            state.commands.append(command)
+            defer { state.isWoken = true }
+            return !state.isWoken
+        }
+        if mustWake { wake() }
+    }
+
+    /// Takes everything, in order.
+    ///
+    /// The next post wakes again.
+    func takeAll(into commands: inout [LoopCommand]) {
+        commands.removeAll(keepingCapacity: true)
+        state.withLock { state in
+            state.isWoken = false
+            swap(&commands, &state.commands)
+        }
+    }
+}
+
+/// A call back at an instant, once, on the loop's thread; also, early, when the loop ends.
+final class LoopAlarm: Sendable {
+    private let action: Lock<(@Sendable () -> Void)?>
+
+    /// An alarm that will run `action`.
+    init(_ action: @escaping @Sendable () -> Void) {
+        self.action = Lock(action)
+    }
+
+    /// Runs the action, unless it has run or was cancelled.
+    func fire() {
+        let action = action.withLock { action in
+            defer { action = nil }
+            return action
+        }
+        action?()
+    }
+
+    /// Whether the action is still to run.
+    var isArmed: Bool { action.withLock { $0 != nil } }
+
+    /// Drops the action.
+    func cancel() {
+        action.withLock { $0 = nil }
+    }
+}

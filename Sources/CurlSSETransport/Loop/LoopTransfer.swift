@@ -1,0 +1,477 @@
+// One opening and its stream, as the loop drives it: from the line of its origin over redirects to its end.
+//
+// Thread: made on any; everything else on the loop's, but for `promise`, which guards itself.
+
+internal import SubscriptionRuntime
+
+/// How an opening went.
+enum OpenOutcome: Sendable {
+    case opened
+    /// The server refused the credentials, and may be asked once more with others.
+    case authenticate
+    case failed(TransportError)
+    case cancelled
+}
+
+/// What one opening sends and how: plain values.
+struct TransferPlan: Sendable {
+    var request: HTTPRequest
+    /// The URL asked first.
+    var start: RedirectRules.Target
+    /// Lines with the caller's fields, the credentials and `Last-Event-ID`.
+    var lines: [String]
+    /// Lines with the dialect's own fields alone, for a foreign origin.
+    var foreignLines: [String]
+    /// Everything of the easy handle that the URL and the fields do not decide.
+    var options: EasyOptions
+    var limits: TransferStateMachine.Limits
+    var socketOptions: SocketOptions
+    var trusted: Set<Origin>
+    /// How many openings of the origin may be under way at once.
+    var openingLimit: Int
+    /// A 401 may be answered by other credentials.
+    var mayAuthenticate: Bool
+    /// The floor under the wait that a failure to open is followed by; the stream's own once it is open.
+    var retry: Duration?
+    var readErrors: @Sendable ([UInt8]) -> [GraphQLError]
+}
+
+/// One opening and its stream.
+///
+/// The loop owns it from `start` to its end; its caller and its reader hold it to be able to cancel.
+final class LoopTransfer: CurlReceiver, @unchecked Sendable {
+    /// What the response turned out to be.
+    private enum Response {
+        case none
+        case open
+        case completed
+        case redirect(status: Int, location: String?)
+        case authenticate
+        case collect
+        case unreadable(TransportError)
+    }
+
+    /// What the loop is to do with a transfer that libcurl has finished with.
+    enum Next {
+        case end(StreamEnding, OpenOutcome)
+        case hop(to: RedirectRules.Target)
+    }
+
+    let promise = OneShot<OpenOutcome>()
+
+    /// Names the transfer in the loop's tables; 0 before its start.
+    private(set) var id: UInt64 = 0
+
+    /// Which deadline holds; nil before the start.
+    private(set) var machine: TransferStateMachine?
+
+    /// The URL of the hop under way.
+    private(set) var target: RedirectRules.Target
+
+    /// The earliest entry the loop's heap has for it.
+    var armedAt: UInt64?
+
+    /// Whether the loop's list of sinks to flush has it.
+    var isDirty = false
+
+    /// The loop's name of the hop's easy handle; nil while there is none.
+    private(set) var easyKey: UInt?
+
+    /// The port on this side of the hop's connection, which names it; 0 while there is none.
+    private(set) var localPort: Int32 = 0
+
+    /// Bytes of the body, of the last hop.
+    private(set) var bytesReceived = 0
+
+    private let plan: TransferPlan
+    private let sink: any TransferSink
+    private unowned var core: LoopCore?
+    private var easy: EasyHandle?
+    private var rules: RedirectRules
+    private var keepsBody: Bool
+    private var headParser = ResponseHeadParser()
+    private var classifier: ResponseClassifier
+    private var response = Response.none
+    private var httpVersion: String?
+    private var status: Int?
+    private var ending: SinkEnding?
+    private var isDiscarding = false
+    private var wasConnected = false
+    private var socketError: Int32 = 0
+
+    /// A transfer that is ready to start.
+    init(plan: TransferPlan, sink: any TransferSink) {
+        self.plan = plan
+        self.sink = sink
+        target = plan.start
+        keepsBody = plan.request.body != nil
+        rules = RedirectRules(
+            method: plan.request.method,
+            hasBody: plan.request.body != nil,
+            start: plan.start,
+            trusted: plan.trusted
+        )
+        classifier = ResponseClassifier(mayAuthenticate: plan.mayAuthenticate, readErrors: plan.readErrors)
+        super.init(socketOptions: plan.socketOptions)
+    }
+
+    // MARK: What the loop does with it
+
+    /// Joins the loop.
+    func start(id: UInt64, core: LoopCore, now: UInt64) {
+        self.id = id
+        self.core = core
+        machine = TransferStateMachine(limits: plan.limits, now: now)
+    }
+
+    /// Has its place: makes the hop's easy handle.
+    ///
+    /// - Throws: An error of kind `environment`, or `request`, for what libcurl does not take.
+    func connect(to multi: borrowing MultiHandle, now: UInt64) throws(TransportError) {
+        machine?.admitted(now: now)
+        var options = plan.options
+        options.url = target.url
+        options.isHTTPS = target.origin.scheme == "https"
+        options.headerLines = rules.keepsHeaders ? plan.lines : plan.foreignLines
+        options.body = keepsBody ? plan.request.body : nil
+        do {
+            let easy = try EasyHandle.make(options, receiver: self)
+            guard multi.add(easy) else {
+                throw TransportError(kind: .network, message: "libcurl had no memory for a transfer")
+            }
+            easyKey = unsafe UInt(bitPattern: easy.pointer)
+            self.easy = consume easy
+        } catch let error as CurlSetupError {
+            throw TransportError(
+                kind: error.kind,
+                message: "libcurl refused \(error.option): \(error.code.text) (curl \(error.code.rawValue))",
+                curlCode: error.code.rawValue,
+                host: target.origin.hostAndPort
+            )
+        } catch let error as TransportError {
+            throw error
+        } catch {
+            throw TransportError(kind: .network, message: "\(error)")
+        }
+    }
+
+    /// Leaves the multi handle: the hop's connection closes, or its HTTP/2 stream is reset.
+    func disconnect(from multi: borrowing MultiHandle) {
+        guard easyKey != nil else { return }
+        easyKey = nil
+        localPort = 0
+        isDiscarding = true
+        if let easy = easy.take() {
+            // What a paused stream holds would be lost with it in some versions.
+            if machine?.isHeld == true, CurlGlobal.info.leaksPausedStreams { _ = easy.resume() }
+            multi.remove(easy)
+        }
+        isDiscarding = false
+    }
+
+    /// libcurl is done with the hop.
+    ///
+    /// - Parameters:
+    ///   - code: libcurl's result.
+    ///   - wallClock: Unix seconds, for an HTTP-date.
+    /// - Returns: How the transfer goes on. The handle is still in the multi handle.
+    func finished(code: CurlCode, wallClock: Int64) -> Next {
+        let curl = facts(code)
+        switch response {
+        case .open:
+            switch ending {
+            case .completed: return .end(.completed, .opened)
+            case .failed(let failure): return failed(error(failure))
+            case nil: return failed(streamError(curl))
+            }
+        case .completed:
+            return .end(.completed, .opened)
+        case .redirect(let status, let location):
+            return redirected(status: status, location: location, curl, wallClock: wallClock)
+        case .authenticate:
+            return .end(.cancelled, .authenticate)
+        case .collect:
+            return failed(classifier.failure(responseFacts(curl, wallClock: wallClock)))
+        case .unreadable(let error):
+            return failed(withFacts(error, curl))
+        case .none:
+            return failed(connectionError(curl))
+        }
+    }
+
+    /// A limit ran out, or the loop ends.
+    func failed(_ error: TransportError) -> Next {
+        var error = error
+        let retry = isOpen ? sink.retry : plan.retry
+        if error.kind == .network, let retry { error.retryAfter = max(error.retryAfter ?? .zero, retry) }
+        return .end(.failed(SubscriptionFailure(error)), .failed(error))
+    }
+
+    /// The error for a limit that ran out.
+    func timeoutError(_ timeout: TransferStateMachine.Timeout) -> TransportError {
+        let host = target.origin.hostAndPort
+        let limits = plan.limits
+        let message =
+            switch timeout {
+            case .admission:
+                "no place among the openings at \(host) became free within \(Self.seconds(limits.admission))"
+            case .connect:
+                "no connection to \(host) within \(Self.seconds(limits.connect))"
+            case .firstByte:
+                "\(host) did not answer within \(Self.seconds(limits.firstByte))"
+            case .idle:
+                "\(host) said nothing for \(Self.seconds(limits.idle)), after \(bytesReceived) bytes"
+            }
+        return withFacts(TransportError(kind: .network, message: message), facts(CurlCode(rawValue: 0)))
+    }
+
+    /// Follows a redirect: asks for a place again, by the loop.
+    func hop(to target: RedirectRules.Target, now: UInt64) {
+        machine?.redirected(now: now)
+        self.target = target
+        headParser = ResponseHeadParser()
+        classifier = ResponseClassifier(
+            mayAuthenticate: plan.mayAuthenticate && rules.keepsHeaders,
+            readErrors: plan.readErrors
+        )
+        response = .none
+        bytesReceived = 0
+        wasConnected = false
+        socketError = 0
+    }
+
+    /// Whether the stream is open.
+    var isOpen: Bool {
+        if case .open = response { return true }
+        return false
+    }
+
+    /// Whether the connection is one of HTTP/2, which others may share.
+    var isShared: Bool { httpVersion == "2" }
+
+    /// The reader has taken enough.
+    ///
+    /// False when the transfer cannot go on.
+    func resume(now: UInt64) -> Bool {
+        guard machine?.isHeld == true, easyKey != nil else { return true }
+        machine?.resumed(now: now)
+        let code = easy?.resume()
+        return code?.rawValue == 0
+    }
+
+    /// How many openings of its origin may be under way at once.
+    var openingLimit: Int { plan.openingLimit }
+
+    /// Hands over what is pending.
+    func flush() { sink.flush() }
+
+    /// Ends the transfer, for its caller and its reader.
+    ///
+    /// True the first time.
+    func end(_ ending: StreamEnding, _ outcome: OpenOutcome) -> Bool {
+        guard machine?.ended() ?? true else { return false }
+        sink.end(ending)
+        promise.settle(outcome)
+        return true
+    }
+
+    /// How many payloads the stream had.
+    var payloadCount: Int { sink.payloadCount }
+
+    // MARK: What libcurl says, inside a call of it
+
+    override func connected(localPort: Int32) {
+        wasConnected = true
+        self.localPort = localPort
+        guard let core, machine?.connected(now: core.now) == true else { return }
+        core.gavePlaceBack(self)
+    }
+
+    override func socketMade(errno: Int32) {
+        socketError = errno
+    }
+
+    override func headerLine(_ line: RawSpan) -> Bool {
+        do {
+            guard let head = try headParser.push(line: Array(copying: line)) else { return true }
+            return judge(head)
+        } catch {
+            response = .unreadable(error)
+            return false
+        }
+    }
+
+    private func judge(_ head: ResponseHead) -> Bool {
+        status = head.status
+        httpVersion = head.version
+        switch classifier.head(head) {
+        case .open:
+            response = .open
+            if let core {
+                machine?.accepted(now: core.now)
+                core.opened(self)
+            }
+            promise.settle(.opened)
+            return true
+        case .completed:
+            response = .completed
+            return false
+        case .redirect(let location):
+            response = .redirect(status: head.status, location: location)
+            return false
+        case .authenticate:
+            response = .authenticate
+            return false
+        case .collect:
+            response = .collect
+            return true
+        }
+    }
+
+    override func bodyChunk(_ chunk: RawSpan) -> WriteVerdict {
+        guard !isDiscarding else { return .taken }
+        switch response {
+        case .open:
+            guard sink.hasRoom() else {
+                // The whole chunk comes again.
+                machine?.held()
+                return .pause
+            }
+            bytesReceived += chunk.byteCount
+            if let core {
+                machine?.received(now: core.now)
+                core.received(chunk.byteCount, by: self)
+            }
+            switch sink.read(chunk) {
+            case .taken:
+                return .taken
+            case .ended(let ending):
+                self.ending = ending
+                return .abort
+            }
+        case .collect:
+            bytesReceived += chunk.byteCount
+            return classifier.body(chunk) ? .taken : .abort
+        case .none, .completed, .redirect, .authenticate, .unreadable:
+            // The body of something that is not the answer, such as a proxy's.
+            return .taken
+        }
+    }
+
+    // MARK: Facts
+
+    private func facts(_ code: CurlCode) -> CurlFacts {
+        var facts =
+            easy?.facts(code: code)
+            ?? CurlFacts(code: code, message: "", systemError: 0, connections: 0, proxyStatus: 0, verifyResult: 0)
+        facts.socketError = socketError
+        facts.wasConnected = wasConnected
+        return facts
+    }
+
+    private func responseFacts(_ curl: CurlFacts, wallClock: Int64) -> ResponseFacts {
+        ResponseFacts(
+            origin: target.origin,
+            address: curl.address,
+            bytesReceived: bytesReceived,
+            now: wallClock
+        )
+    }
+
+    private func redirected(status: Int, location: String?, _ curl: CurlFacts, wallClock: Int64) -> Next {
+        let next = location.flatMap { Self.resolve($0, from: target.url) }
+        switch rules.redirected(status: status, to: next) {
+        case .follow(let keepsBody, _):
+            guard let next else { break }
+            self.keepsBody = keepsBody
+            return .hop(to: next)
+        case .refuse(let reason):
+            return failed(classifier.failure(responseFacts(curl, wallClock: wallClock), refusal: reason))
+        }
+        return failed(classifier.failure(responseFacts(curl, wallClock: wallClock), refusal: "it leads nowhere"))
+    }
+
+    private static func resolve(_ location: String, from url: String) -> RedirectRules.Target? {
+        do {
+            let base = try CurlURL.parse(url)
+            let next = try base.resolving(location)
+            return RedirectRules.Target(url: next.text, origin: next.origin)
+        } catch {
+            return nil
+        }
+    }
+
+    /// The request got no answer.
+    private func connectionError(_ curl: CurlFacts) -> TransportError {
+        let host = target.origin.hostAndPort
+        let verb = wasConnected ? "the request to \(host) failed" : "could not connect to \(host)"
+        return withFacts(TransportError(kind: curl.kind, message: "\(verb): \(curl.what) (\(curl.suffix))"), curl)
+    }
+
+    /// The body ended, and the server had not said that it would.
+    private func streamError(_ curl: CurlFacts) -> TransportError {
+        let host = target.origin.hostAndPort
+        let how = curl.code.rawValue == 0 ? "the body ended" : "\(curl.what) (\(curl.suffix))"
+        let message = "the stream from \(host) ended without completing: \(how), after \(bytesReceived) bytes"
+        return withFacts(TransportError(kind: .network, message: message), curl)
+    }
+
+    /// What the server said ends the stream.
+    private func error(_ failure: DialectFailure) -> TransportError {
+        let error = TransportError(
+            kind: failure.kind == .request ? .request : .network,
+            message: "\(target.origin.hostAndPort): \(failure.message)",
+            graphQLErrors: failure.graphQLErrors
+        )
+        return withFacts(error, facts(CurlCode(rawValue: 0)))
+    }
+
+    private func withFacts(_ error: TransportError, _ curl: CurlFacts) -> TransportError {
+        var error = error
+        error.status = error.status ?? status
+        if curl.code.rawValue != 0, ending == nil { error.curlCode = curl.code.rawValue }
+        error.errno = curl.errno
+        error.host = target.origin.hostAndPort
+        error.address = curl.address
+        error.httpVersion = httpVersion
+        error.bytesReceived = bytesReceived
+        return error
+    }
+
+    private static func seconds(_ nanoseconds: UInt64) -> String {
+        let milliseconds = nanoseconds / 1_000_000
+        return milliseconds % 1000 == 0 ? "\(milliseconds / 1000) s" : "\(milliseconds) ms"
+    }
+}
+
+extension SubscriptionFailure {
+    /// The case an error belongs to.
+    init(_ error: TransportError) {
+        self =
+            switch error.kind {
+            case .network: .network(error, retryAfter: error.retryAfter)
+            case .request: .request(error)
+            case .environment: .environment(.transport(error))
+            }
+    }
+}
+
+extension CurlSetupError {
+    /// What a refused option means: a file or a feature that this process lacks, or a value that came with a request.
+    var kind: TransportError.Kind {
+        switch option {
+        case "CURLOPT_URL", "CURLOPT_CUSTOMREQUEST", "CURLOPT_HTTPHEADER": .request
+        default: .environment
+        }
+    }
+}
+
+extension Array where Element == UInt8 {
+    /// The bytes of a span.
+    init(copying span: RawSpan) {
+        let bytes = Span<UInt8>(_bytes: span)
+        self.init()
+        reserveCapacity(bytes.count)
+        for index in 0..<bytes.count { append(bytes[index]) }
+    }
+}

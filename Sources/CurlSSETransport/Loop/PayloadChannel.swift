@@ -1,0 +1,135 @@
+// The one place where a stream crosses threads: the loop puts segments in, one reader takes them out.
+//
+// Thread: the loop writes, any one task reads, any thread cancels. Nothing is called out under the lock.
+
+internal import SubscriptionRuntime
+
+/// How a stream ended.
+enum StreamEnding: Sendable {
+    case completed
+    case failed(SubscriptionFailure)
+    /// By its reader.
+    case cancelled
+}
+
+/// A bounded queue between the loop and one reader.
+final class PayloadChannel<Payload: Sendable>: Sendable {
+    /// What a reader finds.
+    enum Found: Sendable {
+        case segment(PayloadSegment<Payload>)
+        case ended(StreamEnding)
+    }
+
+    private struct State {
+        var buffer: PayloadBuffer<Payload>
+        var ending: StreamEnding?
+        var waiter: Waiter<Void>?
+        /// The loop holds the stream back and waits for room.
+        var isHeld = false
+    }
+
+    private enum Step {
+        case found(Found, mustResume: Bool)
+        case wait
+    }
+
+    private let state: Lock<State>
+
+    init(highWater: Int) {
+        state = Lock(State(buffer: PayloadBuffer(highWater: highWater)))
+    }
+
+    // MARK: The loop's side
+
+    /// Hands a segment over and wakes the reader.
+    ///
+    /// True when the buffer is full now.
+    func append(_ segment: PayloadSegment<Payload>) -> Bool {
+        let (waiter, isFull) = state.withLock { state -> (Waiter<Void>?, Bool) in
+            guard state.ending == nil else { return (nil, false) }
+            state.buffer.append(segment)
+            // A move of the position alone is for whoever looks next.
+            guard !segment.payloads.isEmpty else { return (nil, state.buffer.isFull) }
+            defer { state.waiter = nil }
+            return (state.waiter, state.buffer.isFull)
+        }
+        waiter?.resume(())
+        return isFull
+    }
+
+    /// The loop is about to hold the stream back.
+    ///
+    /// False when there is room after all.
+    func hold() -> Bool {
+        state.withLock { state in
+            guard state.ending == nil, state.buffer.isFull else { return false }
+            state.isHeld = true
+            return true
+        }
+    }
+
+    /// The stream ended.
+    ///
+    /// The first ending holds; a cancelled one drops what was not taken.
+    func end(_ ending: StreamEnding) {
+        let (waiter, dropped) = state.withLock { state -> (Waiter<Void>?, PayloadBuffer<Payload>?) in
+            if case .cancelled = ending {
+                // A reader that is gone hears of nothing more.
+                let buffer = state.buffer
+                state.buffer.removeAll()
+                state.ending = .cancelled
+                defer { state.waiter = nil }
+                return (state.waiter, buffer)
+            }
+            guard state.ending == nil else { return (nil, nil) }
+            state.ending = ending
+            defer { state.waiter = nil }
+            return (state.waiter, nil)
+        }
+        waiter?.resume(())
+        // Payloads of the caller's own type end outside of the lock.
+        withExtendedLifetime(dropped) {}
+    }
+
+    // MARK: The reader's side
+
+    /// Takes what is there; waits while there is nothing.
+    ///
+    /// - Parameters:
+    ///   - resume: Called when a stream that was held back may go on.
+    ///   - cancel: Called, on the cancelling thread, when the reader's task is cancelled while it waits.
+    func take(resume: () -> Void, cancel: @escaping @Sendable () -> Void) async -> Found {
+        while true {
+            switch state.withLock({ Self.step(&$0) }) {
+            case .found(let found, let mustResume):
+                if mustResume { resume() }
+                return found
+            case .wait:
+                await withTaskCancellationHandler {
+                    await Waiter.wait { waiter in
+                        let isLate = state.withLock { state in
+                            precondition(state.waiter == nil, "a stream has one reader")
+                            guard state.buffer.isEmpty, state.ending == nil else { return true }
+                            state.waiter = waiter
+                            return false
+                        }
+                        if isLate { waiter.resume(()) }
+                    }
+                } onCancel: {
+                    end(.cancelled)
+                    cancel()
+                }
+            }
+        }
+    }
+
+    private static func step(_ state: inout State) -> Step {
+        if let segment = state.buffer.take() {
+            let mustResume = state.isHeld && state.buffer.isLow
+            if mustResume { state.isHeld = false }
+            return .found(.segment(segment), mustResume: mustResume)
+        }
+        if let ending = state.ending { return .found(.ended(ending), mustResume: false) }
+        return .wait
+    }
+}

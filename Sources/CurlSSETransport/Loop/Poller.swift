@@ -1,0 +1,131 @@
+// The descriptors of one loop, watched by one private epoll descriptor.
+//
+// libcurl's sockets are registered here, level-triggered, and the loop waits on the one descriptor. Never a
+// DispatchSource per socket: libdispatch keeps one record a descriptor number for the whole process, and a socket that
+// libcurl closes and opens anew under its number would break it for everybody.
+//
+// Thread: the loop's.
+
+internal import CCurl
+
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// What happened on a socket.
+struct PollEvent {
+    var socket: Int32
+    var isReadable: Bool
+    var isWritable: Bool
+}
+
+/// Owns an epoll descriptor and knows which sockets are in it.
+@safe struct Poller: ~Copyable {
+    /// The descriptor that is readable while any socket has something to say.
+    let descriptor: Int32
+    private var watched: [Int32: Watch] = [:]
+    private var generation: UInt32 = 0
+    private var buffer: [epoll_event]
+
+    private struct Watch {
+        var generation: UInt32
+        var events: UInt32
+    }
+
+    /// Makes an epoll descriptor, not inherited by a spawned process.
+    init() throws(SystemError) {
+        let descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard descriptor >= 0 else { throw SystemError(number: errno) }
+        self.descriptor = descriptor
+        unsafe buffer = Array(repeating: ccurl_epoll_event(0, 0), count: 64)
+    }
+
+    /// Closes a poller's descriptor.
+    ///
+    /// Nothing may wait on it any more.
+    static func close(_ descriptor: Int32) {
+        #if canImport(Musl)
+        _ = Musl.close(descriptor)
+        #else
+        _ = Glibc.close(descriptor)
+        #endif
+    }
+
+    /// How many sockets are watched.
+    var count: Int { watched.count }
+
+    /// Every watched socket.
+    var sockets: some Collection<Int32> { watched.keys }
+
+    /// Takes the full new interest in a socket; none of both ends the watch.
+    ///
+    /// Copes with what libcurl 7.88 does: a removal after the socket was closed, and a number that is another socket
+    /// by now.
+    mutating func watch(_ socket: Int32, reading: Bool, writing: Bool) {
+        guard reading || writing else {
+            guard watched.removeValue(forKey: socket) != nil else { return }
+            // ENOENT and EBADF: closed already, and gone from the set with it.
+            _ = epoll_ctl(descriptor, EPOLL_CTL_DEL, socket, nil)
+            return
+        }
+        let events = (reading ? UInt32(EPOLLIN.rawValue) : 0) | (writing ? UInt32(EPOLLOUT.rawValue) : 0)
+        if let watch = watched[socket] {
+            guard watch.events != events else { return }
+            watched[socket]?.events = events
+            if control(EPOLL_CTL_MOD, socket, events, watch.generation) == ENOENT {
+                _ = control(EPOLL_CTL_ADD, socket, events, watch.generation)
+            }
+        } else {
+            generation &+= 1
+            watched[socket] = Watch(generation: generation, events: events)
+            if control(EPOLL_CTL_ADD, socket, events, generation) == EEXIST {
+                _ = control(EPOLL_CTL_MOD, socket, events, generation)
+            }
+        }
+    }
+
+    private func control(_ operation: Int32, _ socket: Int32, _ events: UInt32, _ generation: UInt32) -> Int32 {
+        var event = unsafe ccurl_epoll_event(events, UInt64(generation) << 32 | UInt64(UInt32(bitPattern: socket)))
+        return unsafe epoll_ctl(descriptor, operation, socket, &event) == 0 ? 0 : errno
+    }
+
+    /// What happened, without waiting.
+    ///
+    /// - Parameter handle: Takes each event. It may call `watch`, so events are looked up again one by one: one whose
+    ///   socket was closed or replaced meanwhile is dropped.
+    /// - Returns: How many events the system had; as many as fit means that there may be more.
+    mutating func collect(into events: inout [(generation: UInt32, event: PollEvent)]) -> Bool {
+        events.removeAll(keepingCapacity: true)
+        let count = unsafe epoll_wait(descriptor, &buffer, Int32(buffer.count), 0)
+        guard count > 0 else { return false }
+        for index in 0..<Int(count) {
+            let found = unsafe buffer[index]
+            let bits = unsafe found.events
+            let data = unsafe withUnsafePointer(to: found) { unsafe ccurl_epoll_data($0) }
+            let failed = bits & (UInt32(EPOLLHUP.rawValue) | UInt32(EPOLLERR.rawValue)) != 0
+            events.append(
+                (
+                    generation: UInt32(truncatingIfNeeded: data >> 32),
+                    event: PollEvent(
+                        socket: Int32(truncatingIfNeeded: data),
+                        isReadable: failed || bits & UInt32(EPOLLIN.rawValue) != 0,
+                        isWritable: bits & UInt32(EPOLLOUT.rawValue) != 0
+                    )
+                )
+            )
+        }
+        return unsafe Int(count) == buffer.count
+    }
+
+    /// The event as it is to be told now: nil when its socket is another one by now, or is not watched any more.
+    func current(_ event: PollEvent, generation: UInt32) -> PollEvent? {
+        guard let watch = watched[event.socket], watch.generation == generation else { return nil }
+        return PollEvent(
+            socket: event.socket,
+            isReadable: event.isReadable,
+            isWritable: event.isWritable || (event.isReadable && watch.events & UInt32(EPOLLOUT.rawValue) != 0)
+        )
+    }
+}

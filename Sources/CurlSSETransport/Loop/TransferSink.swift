@@ -1,0 +1,214 @@
+// The bytes of one open stream to payloads, on the loop's thread: parser, dialect and channel put together.
+
+internal import SubscriptionRuntime
+
+/// What became of a chunk.
+enum SinkVerdict {
+    /// Read; payloads may be pending.
+    case taken
+    /// Read as far as it counts: the stream is over.
+    case ended(SinkEnding)
+}
+
+/// Why a stream is over by what it said.
+enum SinkEnding {
+    case completed
+    case failed(DialectFailure)
+}
+
+/// Takes the body of one response.
+///
+/// Called on the loop's thread; `cancel` by any.
+protocol TransferSink: AnyObject {
+    /// Reads the body's next bytes.
+    func read(_ chunk: RawSpan) -> SinkVerdict
+
+    /// Whether there is room; when not, the stream is to be held back until `LoopCommand.resume` comes.
+    func hasRoom() -> Bool
+
+    /// Hands over what is pending.
+    func flush()
+
+    /// The stream ended; hands over what is pending first.
+    func end(_ ending: StreamEnding)
+
+    /// The last `retry` of the stream, where its dialect heeds it.
+    var retry: Duration? { get }
+
+    /// How much was read, for the counters.
+    var payloadCount: Int { get }
+}
+
+/// Reads one response by a dialect.
+final class StreamSink<D: Dialect>: TransferSink {
+    /// Pending payloads are handed over at so many: half of an owner's default limit, so that the runtime can pass
+    /// them on as they are.
+    static var maximumCount: Int { 128 }
+
+    /// Pending payloads are handed over at so many bytes.
+    static var maximumBytes: Int { 64 << 10 }
+
+    private let channel: PayloadChannel<D.Payload>
+    private var parser: EventStreamParser
+    private var reader: D.Reader
+    private var pending = PayloadSegment<D.Payload>()
+    private var position: StreamPosition
+    private let resumes: Bool
+    private let onComment: (@Sendable (String) -> Void)?
+    private var isFull = false
+    private(set) var payloadCount = 0
+
+    /// A sink for one response.
+    ///
+    /// - Parameters:
+    ///   - dialect: Makes the reader.
+    ///   - channel: Where payloads go.
+    ///   - position: Where the stream before was left.
+    ///   - maxEventBytes: The parser's limit.
+    ///   - onComment: Called for each comment line.
+    init(
+        dialect: D,
+        channel: PayloadChannel<D.Payload>,
+        position: StreamPosition,
+        maxEventBytes: Int,
+        onComment: (@Sendable (String) -> Void)?
+    ) {
+        self.channel = channel
+        parser = EventStreamParser(
+            lastEventID: position.lastEventID,
+            maxEventBytes: maxEventBytes,
+            keepsComments: onComment != nil
+        )
+        reader = dialect.makeReader()
+        self.position = position
+        resumes = dialect.resumes
+        self.onComment = onComment
+    }
+
+    var retry: Duration? { resumes ? position.retry : nil }
+
+    func read(_ chunk: RawSpan) -> SinkVerdict {
+        // Moved out for the length of the chunk: the parser's loop works on locals, without exclusivity checks.
+        var visitor = SinkVisitor<D>(
+            reader: reader,
+            segment: pending,
+            position: position,
+            resumes: resumes,
+            onComment: onComment,
+            channel: channel
+        )
+        pending = PayloadSegment()
+        var failure: DialectFailure?
+        do {
+            try parser.parse(chunk, to: &visitor)
+        } catch {
+            failure = DialectFailure(kind: .network, message: "\(error)")
+        }
+        reader = visitor.reader
+        pending = visitor.segment
+        position = visitor.position
+        payloadCount += visitor.count
+        isFull = isFull || visitor.isFull
+        // What came before the end goes out by `end`.
+        if let ending = visitor.ending { return .ended(ending) }
+        if let failure { return .ended(.failed(failure)) }
+        return .taken
+    }
+
+    func hasRoom() -> Bool {
+        guard isFull else { return true }
+        // Pending payloads are not in the channel yet, and would wait for its reader too.
+        flush()
+        isFull = channel.hold()
+        return !isFull
+    }
+
+    func flush() {
+        guard !pending.isEmpty else { return }
+        let segment = pending
+        pending = PayloadSegment()
+        if channel.append(segment) { isFull = true }
+    }
+
+    func end(_ ending: StreamEnding) {
+        flush()
+        channel.end(ending)
+    }
+}
+
+/// Takes a chunk's events: each through the dialect, into a segment.
+private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
+    /// What a payload costs beside its bytes, about: keeps a stream of tiny events within the bound.
+    private static var overhead: Int { 64 }
+
+    var reader: D.Reader
+    var segment: PayloadSegment<D.Payload>
+    var position: StreamPosition
+    let resumes: Bool
+    let onComment: (@Sendable (String) -> Void)?
+    let channel: PayloadChannel<D.Payload>
+    var ending: SinkEnding?
+    var count = 0
+    var isFull = false
+
+    mutating func event(_ event: ServerSentEvent) -> Bool {
+        let reading = reader.read(event)
+        let goesOn = take(reading, bytes: event.data.count)
+        // After the payload: a position counts once what came before it was taken.
+        if resumes, event.lastEventID != position.lastEventID {
+            position.lastEventID = event.lastEventID
+            segment.moved(to: position)
+        }
+        if segment.payloads.count >= StreamSink<D>.maximumCount || segment.bytes >= StreamSink<D>.maximumBytes {
+            handOver()
+        }
+        return goesOn
+    }
+
+    mutating func blockWithoutData(type: String) -> Bool {
+        take(reader.readBlockWithoutData(type: type), bytes: 0)
+    }
+
+    mutating func lastEventIDMoved(to id: String) -> Bool {
+        guard resumes, id != position.lastEventID else { return true }
+        position.lastEventID = id
+        segment.moved(to: position)
+        return true
+    }
+
+    mutating func retryChanged(to retry: Duration) -> Bool {
+        guard resumes, retry != position.retry else { return true }
+        position.retry = retry
+        segment.moved(to: position)
+        return true
+    }
+
+    mutating func comment(_ comment: EventData) -> Bool {
+        onComment?(comment.text)
+        return true
+    }
+
+    private mutating func take(_ reading: Reading<D.Payload>, bytes: Int) -> Bool {
+        switch reading {
+        case .payload(let payload):
+            segment.payloads.append(payload)
+            segment.bytes += bytes + Self.overhead
+            count += 1
+            return true
+        case .nothing:
+            return true
+        case .completed:
+            ending = .completed
+            return false
+        case .failure(let failure):
+            ending = .failed(failure)
+            return false
+        }
+    }
+
+    private mutating func handOver() {
+        let full = segment
+        segment = PayloadSegment()
+        if channel.append(full) { isFull = true }
+    }
+}

@@ -1,0 +1,195 @@
+public import SubscriptionRuntime
+
+/// The payloads of one opened stream, in order, read once.
+///
+/// Ends by nil when the server completes it, by a typed failure when it fails, and by nil when the reading task is
+/// cancelled. Dropping it, or its iterator, closes the connection at once.
+///
+/// Payloads cross from the loop's thread in batches. At most ``Configuration/highWater`` bytes wait unread, beside the
+/// batch in the reader's hand; beyond that the server's sending is held back.
+public struct PayloadStream<Payload: Sendable>: PayloadSequence {
+    /// The payload.
+    public typealias Element = Payload
+
+    /// What a stream fails with.
+    public typealias Failure = SubscriptionFailure
+
+    private let lease: StreamLease<Payload>
+
+    init(lease: StreamLease<Payload>) {
+        self.lease = lease
+    }
+
+    /// Begins to read.
+    ///
+    /// Once: a stream has one reader.
+    public func makeAsyncIterator() -> AsyncIterator {
+        lease.claim()
+        return AsyncIterator(lease: lease)
+    }
+
+    /// Reads the stream.
+    public struct AsyncIterator: PayloadIterator {
+        @usableFromInline var payloads: [Payload] = []
+        @usableFromInline var index = 0
+        @usableFromInline let reader: StreamReader<Payload>
+
+        init(lease: StreamLease<Payload>) {
+            reader = StreamReader(lease: lease)
+        }
+
+        /// The next payload; waits while there is none.
+        ///
+        /// - Parameter actor: The caller's; not needed.
+        /// - Returns: The payload; nil at the server's completion and when the task is cancelled.
+        /// - Throws: What ended the stream, after everything that came before it.
+        @inlinable
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(SubscriptionFailure) -> Payload? {
+            if index < payloads.count {
+                let payload = payloads[index]
+                index += 1
+                return payload
+            }
+            guard let segment = try await reader.take(isolation: actor) else { return nil }
+            payloads = segment
+            index = 1
+            return segment[0]
+        }
+
+        /// What is there now, at least one and at most `count`; waits while there is nothing.
+        ///
+        /// - Parameter count: The most to take, at least 1.
+        /// - Returns: The payloads; nil at the server's completion and when the task is cancelled.
+        /// - Throws: What ended the stream, after everything that came before it.
+        @inlinable
+        public mutating func next(atMost count: Int) async throws(SubscriptionFailure) -> [Payload]? {
+            precondition(count > 0, "a batch has at least one payload")
+            if index >= payloads.count {
+                guard let segment = try await reader.take(isolation: nil) else { return nil }
+                payloads = segment
+                index = 0
+            }
+            if index == 0, payloads.count <= count {
+                let segment = payloads
+                payloads = []
+                return segment
+            }
+            let end = Swift.min(index + count, payloads.count)
+            defer { index = end }
+            return Array(payloads[index..<end])
+        }
+
+        /// Where to resume, as of the last payload taken; nil where the dialect has no such thing.
+        public var resumePoint: ResumePoint? { reader.resumePoint(remaining: payloads.count - index) }
+
+        /// The payload in memory of its own, where it holds much more than that alive.
+        public func detached(_ payload: Payload) -> Payload { reader.detached(payload) }
+    }
+}
+
+/// Holds a stream open: the connection closes with it.
+final class StreamLease<Payload: Sendable>: Sendable {
+    let channel: PayloadChannel<Payload>
+    let detached: @Sendable (Payload) -> Payload
+    /// nil where the dialect resumes by none.
+    let start: StreamPosition?
+    private let transfer: LoopTransfer
+    private let loop: CurlLoop
+    private let isClaimed = Lock(false)
+
+    init(
+        channel: PayloadChannel<Payload>,
+        transfer: LoopTransfer,
+        loop: CurlLoop,
+        start: StreamPosition?,
+        detached: @escaping @Sendable (Payload) -> Payload
+    ) {
+        self.channel = channel
+        self.transfer = transfer
+        self.loop = loop
+        self.start = start
+        self.detached = detached
+    }
+
+    deinit {
+        close()
+    }
+
+    func claim() {
+        let wasClaimed = isClaimed.withLock { isClaimed in
+            defer { isClaimed = true }
+            return isClaimed
+        }
+        precondition(!wasClaimed, "a stream is read once")
+    }
+
+    /// Closes the connection, from any thread.
+    ///
+    /// Nothing is read after it.
+    func close() {
+        channel.end(.cancelled)
+        loop.events.mailbox.post(.cancel(transfer))
+    }
+
+    /// There is room again.
+    func resume() {
+        loop.events.mailbox.post(.resume(transfer))
+    }
+}
+
+/// The part of an iterator that outlives a copy of it: what it took, and the end of the stream with its own.
+@usableFromInline
+final class StreamReader<Payload: Sendable>: @unchecked Sendable {
+    private let lease: StreamLease<Payload>
+    /// Of the segment in the iterator's hand.
+    private var positions: [(after: Int, position: StreamPosition)] = []
+    private var segmentCount = 0
+    /// As of the end of the segment before.
+    private var position: StreamPosition?
+
+    init(lease: StreamLease<Payload>) {
+        self.lease = lease
+        position = lease.start
+    }
+
+    deinit {
+        lease.close()
+    }
+
+    /// The next segment that has payloads; nil at the end.
+    @usableFromInline
+    func take(isolation: isolated (any Actor)?) async throws(SubscriptionFailure) -> [Payload]? {
+        while true {
+            if let last = positions.last { position = last.position }
+            positions = []
+            segmentCount = 0
+            let lease = lease
+            switch await lease.channel.take(resume: { lease.resume() }, cancel: { lease.close() }) {
+            case .segment(let segment):
+                positions = segment.positions
+                segmentCount = segment.payloads.count
+                if !segment.payloads.isEmpty { return segment.payloads }
+            case .ended(.completed), .ended(.cancelled):
+                return nil
+            case .ended(.failed(let failure)):
+                throw failure
+            }
+        }
+    }
+
+    /// The position once all but so many of the segment's payloads were taken.
+    @usableFromInline
+    func resumePoint(remaining: Int) -> ResumePoint? {
+        guard let start = lease.start, let position else { return nil }
+        let taken = segmentCount - remaining
+        let current = positions.last { $0.after <= taken }?.position ?? position
+        // A server that took its ID back has said something; one that never gave any has not.
+        guard current != start || current != StreamPosition(lastEventID: "") else { return nil }
+        return current.resumePoint
+    }
+
+    @usableFromInline
+    func detached(_ payload: Payload) -> Payload { lease.detached(payload) }
+}
