@@ -62,14 +62,12 @@ struct CurlSetupError: Error {
     var option: String
 }
 
-/// Owns an easy hand
-///
-/// le with all that libcurl borrows for its life.
+/// Owns an easy handle with all that libcurl borrows for its life.
 ///
 /// Ends with the transfer: an easy handle is never used twice (libcurl has had faults of that class), and the
 /// connection it used may live on in the multi handle.
 @safe struct EasyHandle: ~Copyable {
-    /// libcurl's handle. Good until this value ends.
+    /// libcurl's handle, good until this value ends.
     let pointer: UnsafeMutableRawPointer
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?

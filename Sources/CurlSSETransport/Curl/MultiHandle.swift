@@ -69,13 +69,12 @@ struct CurlMessage {
 
     /// Something happened on a socket.
     ///
-    /// False when libcurl cannot go on.
-    ///
     /// - Parameters:
     ///   - socket: The socket.
     ///   - readable: Whether there is something to read, an error or a hang-up included: libcurl reads it to learn of
     ///     it, while its own error flag would end a healthy transfer.
     ///   - writable: Whether there is room to write.
+    /// - Returns: False when libcurl cannot go on.
     func act(on socket: Int32, readable: Bool, writable: Bool) -> Bool {
         var running: Int32 = 0
         let mask = (readable ? CURL_CSELECT_IN : 0) | (writable ? CURL_CSELECT_OUT : 0)

@@ -98,6 +98,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     /// - Parameters:
     ///   - resume: Called when a stream that was held back may go on.
     ///   - cancel: Called, on the cancelling thread, when the reader's task is cancelled while it waits.
+    /// - Returns: A segment, or the end.
     func take(resume: () -> Void, cancel: @escaping @Sendable () -> Void) async -> Found {
         while true {
             switch state.withLock({ Self.step(&$0) }) {

@@ -93,9 +93,9 @@ struct PollEvent {
 
     /// What happened, without waiting.
     ///
-    /// - Parameter handle: Takes each event. It may call `watch`, so events are looked up again one by one: one whose
-    ///   socket was closed or replaced meanwhile is dropped.
-    /// - Returns: How many events the system had; as many as fit means that there may be more.
+    /// - Parameter events: Filled with what happened and the generation of each watch. What is done about one may end
+    ///   the watch of the next, so each is looked up again by `current(_:generation:)`.
+    /// - Returns: Whether there may be more.
     mutating func collect(into events: inout [(generation: UInt32, event: PollEvent)]) -> Bool {
         events.removeAll(keepingCapacity: true)
         let count = unsafe epoll_wait(descriptor, &buffer, Int32(buffer.count), 0)

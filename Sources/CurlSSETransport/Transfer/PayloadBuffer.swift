@@ -8,10 +8,7 @@ struct PayloadSegment<Payload: Sendable>: Sendable {
     /// What the payloads hold in memory, about.
     var bytes = 0
 
-    /// Where the stream stood once the first so many payloads were taken; `after`
-    ///
-    /// rises. A position holds until the
-    /// next.
+    /// Where the stream stood once the first `after` payloads were taken, in rising order, each until the next.
     var positions: [(after: Int, position: StreamPosition)] = []
 
     /// Whether there is nothing in it.
