@@ -1,0 +1,177 @@
+// One owner's deliveries: the sequence, its iterator's way without a lock, and the owner behind both.
+
+public import Synchronization
+
+/// What an owner and its iterator ask of the handle.
+protocol Delivering<Payload>: AnyObject, Sendable {
+    associatedtype Payload: Sendable
+
+    /// The next piece of the owner's queue; suspends while there is none.
+    func take(_ owner: Int) async -> Taken<Payload>
+
+    /// The owner's count has reached its gauge's call.
+    ///
+    /// - Returns: Whether the deliveries go on; if not, what the iterator still holds is void.
+    func attend(_ owner: Int) -> Bool
+
+    /// The owner is no more. May be called again.
+    func detach(_ owner: Int)
+}
+
+/// One owner: retains the subscription until it is detached or let go of.
+@usableFromInline
+final class Owner<Payload: Sendable>: Sendable {
+    @usableFromInline let gauge: Gauge
+    private let number: Int
+    private let handle: any Delivering<Payload>
+    private let isIterated = Atomic<Bool>(false)
+    private let isDetached = Atomic<Bool>(false)
+
+    init(_ handle: any Delivering<Payload>, number: Int, gauge: Gauge) {
+        self.handle = handle
+        self.number = number
+        self.gauge = gauge
+    }
+
+    deinit {
+        detach()
+    }
+
+    /// Releases the subscription, once.
+    @usableFromInline
+    func detach() {
+        guard !isDetached.exchange(true, ordering: .relaxed) else { return }
+        handle.detach(number)
+    }
+
+    /// One loop begins; another's life must be over.
+    func beginIteration() {
+        let wasIterated = isIterated.exchange(true, ordering: .relaxed)
+        precondition(
+            !wasIterated || isDetached.load(ordering: .relaxed),
+            "one loop at a time takes the deliveries of one owner"
+        )
+    }
+
+    /// Looks at the handle because the gauge called.
+    @usableFromInline
+    func attend() -> Bool {
+        handle.attend(number)
+    }
+
+    /// The next piece.
+    func take() async -> Taken<Payload> {
+        await handle.take(number)
+    }
+}
+
+/// Every payload from the asking on, in order, and a baseline wherever something may have been missed.
+///
+/// Made by ``SubscriptionHandle/deliveries(limit:)``, and a retention until its loop is left, by break or by its end, or
+/// until it is let go of without a loop. One loop at a time, and one in all: after it the sequence is finished.
+///
+/// It ends by nil at the server's completion, or when the task of the loop is cancelled; by a throw, once, for a failure
+/// that is not a wait. What had been accepted comes before, except at the environment's end, which comes at once.
+public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
+    /// A baseline or a payload.
+    public typealias Element = Delivery<Payload>
+
+    /// What is not a wait.
+    public typealias Failure = SubscriptionEnd
+
+    private let owner: Owner<Payload>
+
+    init(_ owner: Owner<Payload>) {
+        self.owner = owner
+    }
+
+    /// Begins the loop.
+    public func makeAsyncIterator() -> Iterator {
+        owner.beginIteration()
+        return Iterator(owner)
+    }
+
+    /// Takes deliveries in turn.
+    ///
+    /// Payloads come from the handle by the batch, and one by one from here: without a lock, and without suspending,
+    /// while the batch lasts.
+    public struct Iterator: AsyncIteratorProtocol {
+        /// The loop: its end is the owner's, though the sequence may be held longer.
+        private final class Loop: Sendable {
+            private let owner: Owner<Payload>
+
+            init(_ owner: Owner<Payload>) {
+                self.owner = owner
+            }
+
+            deinit {
+                owner.detach()
+            }
+        }
+
+        private let loop: Loop
+        @usableFromInline let owner: Owner<Payload>
+        @usableFromInline let gauge: Gauge
+
+        /// The batch taken last, and how far it is handed out.
+        @usableFromInline var batch: [Payload] = []
+        @usableFromInline var index = 0
+
+        /// The payloads handed out in all.
+        @usableFromInline var consumed = 0
+
+        init(_ owner: Owner<Payload>) {
+            self.loop = Loop(owner)
+            self.owner = owner
+            self.gauge = owner.gauge
+        }
+
+        /// The next delivery.
+        ///
+        /// - Parameter actor: Where the caller runs, and this stays.
+        /// - Returns: A baseline or a payload; nil at the end, and when the task is cancelled.
+        /// - Throws: What ended the deliveries, once.
+        @inlinable
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(SubscriptionEnd) -> Delivery<Payload>? {
+            guard index < batch.count, !Task.isCancelled else { return try await refill(isolation: actor) }
+            let payload = batch[index]
+            index += 1
+            consumed += 1
+            // The count is seen by the handle before the call is looked for here, and the other way round there: one
+            // of the two sees the other.
+            gauge.consumed.store(consumed, ordering: .sequentiallyConsistent)
+            if consumed >= gauge.attention.load(ordering: .sequentiallyConsistent), !owner.attend() {
+                return try await refill(isolation: actor)
+            }
+            return .payload(payload)
+        }
+
+        /// Takes the next piece; what was left of the batch is void.
+        @usableFromInline
+        mutating func refill(
+            isolation actor: isolated (any Actor)?
+        ) async throws(SubscriptionEnd) -> Delivery<Payload>? {
+            batch = []
+            index = 0
+            guard !Task.isCancelled else {
+                owner.detach()
+                return nil
+            }
+            switch await owner.take() {
+            case .baseline(let cause):
+                return .baseline(cause)
+            case .payloads(let batch):
+                self.batch = batch
+                return try await next(isolation: actor)
+            case .finished(let end):
+                owner.detach()
+                if let end { throw end }
+                return nil
+            case .detached:
+                return nil
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+// What the handles of one environment share.
+//
+// Handles and drivers hold it; the public environment holds it too and, by its own end, ends it. Locks are taken in one
+// order: a handle's, then one of these.
+
+internal import Synchronization
+
+/// The shared part of one environment.
+final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Sendable {
+    /// Whether handles may open.
+    private enum Phase: UInt8, AtomicRepresentable {
+        case active, inactive, ended
+    }
+
+    /// Where a handle is found, and where it is not: a box, since a weak field is read safely only in place.
+    final class Entry: Sendable {
+        private struct Reference {
+            weak var handle: SubscriptionHandle<Request, Payload>?
+        }
+
+        private let reference = Lock(Reference())
+
+        /// The handle, while anybody holds it.
+        var handle: SubscriptionHandle<Request, Payload>? {
+            reference.withLock { $0.handle }
+        }
+
+        fileprivate func set(_ handle: SubscriptionHandle<Request, Payload>) {
+            reference.withLock { $0.handle = handle }
+        }
+    }
+
+    private struct Registry {
+        var entries: [Request: Entry] = [:]
+        var made = 0
+    }
+
+    private struct Drivers {
+        var running = 0
+        var drained: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let transport: (any SubscriptionTransport<Request, Payload>)?
+    let executor: (any TaskExecutor)?
+    let clock: any SubscriptionClock
+    let unit: @Sendable () -> Double
+    let log: SubscriptionLog?
+    let sleeper: Sleeper
+
+    private let phase = Atomic<Phase>(.active)
+    private let registry = Lock(Registry())
+    private let drivers = Lock(Drivers())
+
+    init(
+        transport: (any SubscriptionTransport<Request, Payload>)?,
+        clock: any SubscriptionClock,
+        unit: @escaping @Sendable () -> Double,
+        log: SubscriptionLog?
+    ) {
+        self.transport = transport
+        self.executor = transport?.driverExecutor
+        self.clock = clock
+        self.unit = unit
+        self.log = log
+        self.sleeper = Sleeper(clock: clock)
+    }
+
+    /// Whether handles may open streams; read inside each of their transactions.
+    var isActive: Bool { phase.load(ordering: .sequentiallyConsistent) == .active }
+
+    /// How many handles are registered.
+    var registered: Int { registry.withLock { $0.entries.count } }
+
+    /// How many calls into the transport are under way.
+    var running: Int { drivers.withLock { $0.running } }
+
+    // MARK: Handles
+
+    /// The one handle of the request.
+    func handle(for request: Request) -> SubscriptionHandle<Request, Payload> {
+        let handle = registry.withLock { registry in
+            if let handle = registry.entries[request]?.handle { return handle }
+            registry.made += 1
+            let entry = Entry()
+            let handle = SubscriptionHandle(request: request, number: registry.made, entry: entry, environment: self)
+            entry.set(handle)
+            registry.entries[request] = entry
+            return handle
+        }
+        // After the registration: either this sees the end, or the end sees the handle.
+        if phase.load(ordering: .sequentiallyConsistent) == .ended { handle.environmentEnded() }
+        return handle
+    }
+
+    /// Forgets a handle that is gone, unless another has taken its place.
+    func forget(_ request: Request, _ entry: Entry) {
+        registry.withLock { registry in
+            guard registry.entries[request] === entry else { return }
+            registry.entries[request] = nil
+        }
+    }
+
+    private var handles: [SubscriptionHandle<Request, Payload>] {
+        registry.withLock { $0.entries.values.compactMap(\.handle) }
+    }
+
+    // MARK: Activity
+
+    /// Flips the activity and tells every handle.
+    ///
+    /// After the end: nothing.
+    func setActive(_ isActive: Bool) {
+        let (from, to): (Phase, Phase) = isActive ? (.inactive, .active) : (.active, .inactive)
+        // The flag flips before any handle is told. A handle's transaction reads it under the handle's lock, so one
+        // that read the old value came before this handle is told.
+        guard phase.compareExchange(expected: from, desired: to, ordering: .sequentiallyConsistent).exchanged else {
+            return
+        }
+        for handle in handles { handle.activityChanged() }
+    }
+
+    /// Ends every handle, for good.
+    ///
+    /// May be called again.
+    func end() {
+        phase.store(.ended, ordering: .sequentiallyConsistent)
+        for handle in handles { handle.environmentEnded() }
+        sleeper.stop()
+    }
+
+    // MARK: Drivers
+
+    /// A call into the transport begins.
+    func driverStarted() {
+        drivers.withLock { $0.running += 1 }
+    }
+
+    /// A call into the transport has returned.
+    func driverFinished() {
+        let drained = drivers.withLock { drivers -> [CheckedContinuation<Void, Never>] in
+            drivers.running -= 1
+            guard drivers.running == 0 else { return [] }
+            defer { drivers.drained = [] }
+            return drivers.drained
+        }
+        for waiter in drained { waiter.resume() }
+    }
+
+    /// Returns once no call into the transport is under way.
+    func drain() async {
+        await withCheckedContinuation { waiter in
+            let isDrained = drivers.withLock { drivers in
+                if drivers.running > 0 { drivers.drained.append(waiter) }
+                return drivers.running == 0
+            }
+            if isDrained { waiter.resume() }
+        }
+    }
+}

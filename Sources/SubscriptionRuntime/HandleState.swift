@@ -1,0 +1,169 @@
+// What a handle guards by its lock, and what it does once it has let go of it.
+//
+// Nothing here calls out: what has to be cancelled, resumed, told or let go of is put into an `Aftermath`.
+
+/// A handle's state: the machine, what the machine's actions left running, and the owners.
+struct HandleState<Payload: Sendable> {
+    typealias StreamID = SubscriptionStateMachine.StreamID
+
+    /// What runs for the machine's current state.
+    enum Current {
+        case nothing
+        case stream(StreamID, Task<Void, Never>)
+        /// An opening held back until the cancellation of the one before has been signalled.
+        case held(StreamID)
+        case wait(Wait)
+    }
+
+    var machine = SubscriptionStateMachine()
+    var current = Current.nothing
+
+    /// How many cancellations are decided and not signalled yet.
+    var cancelling = 0
+
+    var latest: Payload?
+    var resumePoint: ResumePoint?
+
+    /// The owners that take deliveries.
+    var mailboxes: [Int: Mailbox<Payload>] = [:]
+    var lastOwner = 0
+
+    /// The reading of the stream, suspended until an owner has room.
+    var pump: CheckedContinuation<Void, Never>?
+
+    /// The loops over `statuses` that wait for the next.
+    var watchers: [Int: CheckedContinuation<Void, Never>] = [:]
+    var lastWatcher = 0
+
+    // MARK: Pace
+
+    /// The most that is read at once where no owner sets the pace.
+    static var unpaced: Int { 256 }
+
+    /// The largest room among the owners that set the pace; nil where none does.
+    var room: Int? {
+        var largest: Int?
+        for mailbox in mailboxes.values where mailbox.sets {
+            largest = max(largest ?? .min, mailbox.room)
+        }
+        return largest
+    }
+
+    /// Takes the suspended reading out if an owner has room enough for it, or none sets the pace.
+    mutating func goOn(_ after: inout Aftermath<Payload>) {
+        guard pump != nil else { return }
+        var paced = false
+        for mailbox in mailboxes.values where mailbox.sets {
+            paced = true
+            if mailbox.room >= mailbox.threshold { return release(&after) }
+        }
+        if !paced { release(&after) }
+    }
+
+    /// Suspends the reading, unless it may go on.
+    mutating func holdBack(_ pump: CheckedContinuation<Void, Never>, _ after: inout Aftermath<Payload>) {
+        self.pump = pump
+        for mailbox in mailboxes.values where mailbox.sets { mailbox.callAtThreshold() }
+        // An iterator that went past its threshold before it could see the call is seen here.
+        goOn(&after)
+    }
+
+    /// Has the suspended reading look again.
+    mutating func release(_ after: inout Aftermath<Payload>) {
+        guard let pump else { return }
+        after.pump = pump
+        self.pump = nil
+        for mailbox in mailboxes.values where mailbox.sets { mailbox.callOff() }
+    }
+
+    // MARK: Owners
+
+    /// Hands an owner's iterator what it waits for, if that is there.
+    func serve(_ mailbox: Mailbox<Payload>, _ after: inout Aftermath<Payload>) {
+        guard mailbox.waiter != nil, let taken = mailbox.take(), let waiter = mailbox.takeWaiter() else { return }
+        after.served.append((waiter, taken))
+    }
+
+    /// Adds an accepted batch to every owner's queue.
+    func hand(_ batch: [Payload], _ after: inout Aftermath<Payload>) {
+        for mailbox in mailboxes.values {
+            if let dropped = mailbox.append(batch, &after.debris) { after.log(.lagged(dropped: dropped)) }
+            serve(mailbox, &after)
+        }
+    }
+
+    /// Adds a baseline to every owner's queue.
+    func mark(_ cause: Delivery<Payload>.Cause, _ after: inout Aftermath<Payload>) {
+        for mailbox in mailboxes.values {
+            mailbox.mark(cause)
+            serve(mailbox, &after)
+        }
+    }
+
+    /// Ends every owner's deliveries after its backlog.
+    func finish(_ end: SubscriptionEnd?, _ after: inout Aftermath<Payload>) {
+        for mailbox in mailboxes.values {
+            mailbox.finish(end.map { .failed($0) } ?? .completed)
+            serve(mailbox, &after)
+        }
+    }
+
+    /// Ends every owner's deliveries at once.
+    func abandon(_ after: inout Aftermath<Payload>) {
+        for mailbox in mailboxes.values {
+            mailbox.abandon(&after.debris)
+            serve(mailbox, &after)
+        }
+    }
+
+    /// Lets go of what runs, to be cancelled after the lock.
+    mutating func retire(_ after: inout Aftermath<Payload>) {
+        switch current {
+        case .nothing, .held:
+            break
+        case .stream(_, let task):
+            after.cancelled = task
+            cancelling += 1
+        case .wait(let wait):
+            after.dropped = wait
+        }
+        current = .nothing
+        release(&after)
+    }
+
+    /// Forgets a stream that has said its last, so that it is not cancelled.
+    mutating func left(_ id: StreamID) {
+        if case .stream(id, _) = current { current = .nothing }
+    }
+}
+
+/// What a transaction leaves to do once the lock is let go of.
+struct Aftermath<Payload: Sendable> {
+    /// Whether the log is kept.
+    let isLogging: Bool
+
+    var cancelled: Task<Void, Never>?
+    var pump: CheckedContinuation<Void, Never>?
+    var served: [(waiter: Mailbox<Payload>.Waiter, taken: Taken<Payload>)] = []
+    var watchers: [CheckedContinuation<Void, Never>] = []
+    var armed: Wait?
+    var dropped: Wait?
+    var isPublished = false
+    var entries: [SubscriptionLogEntry.Event] = []
+
+    // Only kept until after the lock: whose deinit runs is not known.
+    var debris: [Mailbox<Payload>.Debris] = []
+    var payload: Payload?
+    var mailbox: Mailbox<Payload>?
+    var status: SubscriptionStatus?
+
+    init(isLogging: Bool) {
+        self.isLogging = isLogging
+    }
+
+    /// Notes an entry, if the log is kept.
+    mutating func log(_ event: @autoclosure () -> SubscriptionLogEntry.Event) {
+        guard isLogging else { return }
+        entries.append(event())
+    }
+}

@@ -1,0 +1,211 @@
+// What one owner has not taken yet.
+//
+// Kept in its handle's state and touched under that lock alone, but for the gauge, which the owner's iterator and the
+// handle read and write from both sides of it.
+
+public import Synchronization
+
+/// What an owner's iterator and its handle tell each other without the lock.
+@usableFromInline
+final class Gauge: Sendable {
+    /// How many payloads the iterator has handed out; written by it alone.
+    @usableFromInline let consumed = Atomic<Int>(0)
+
+    /// The count from which the iterator has to look at the handle after handing one out.
+    ///
+    /// `Int.max` while there is nothing to look at; less where the stream waits for room; `Int.min` once the environment
+    /// has ended. Written under the handle's lock.
+    @usableFromInline let attention = Atomic<Int>(.max)
+
+    @usableFromInline
+    init() {}
+}
+
+/// What an owner's iterator takes from its handle, at once.
+@usableFromInline
+enum Taken<Payload: Sendable>: Sendable {
+    case baseline(Delivery<Payload>.Cause)
+    /// A batch as it came; the iterator hands it out.
+    case payloads([Payload])
+    /// The deliveries are over, by a failure or, nil, by the server's completion. The owner is released.
+    case finished(SubscriptionEnd?)
+    /// The owner has been released before.
+    case detached
+}
+
+/// One owner's queue: batches as they came, and baselines between them.
+///
+/// Bounds: `limit` payloads, and a baseline before and after each batch.
+final class Mailbox<Payload: Sendable> {
+    fileprivate enum Piece {
+        case baseline(Delivery<Payload>.Cause)
+        case payloads([Payload])
+    }
+
+    /// How the deliveries end once the pieces are taken.
+    enum End {
+        case completed
+        case failed(SubscriptionEnd)
+
+        /// As the owner's iterator is told.
+        var taken: Taken<Payload> {
+            switch self {
+            case .completed: .finished(nil)
+            case .failed(let end): .finished(end)
+            }
+        }
+    }
+
+    /// Something to resume once the handle's lock is let go.
+    typealias Waiter = CheckedContinuation<Taken<Payload>, Never>
+
+    /// What was dropped under the lock and is to be let go of after it: a payload's deinit is not ours to run there.
+    struct Debris {
+        fileprivate var pieces: [Piece]
+    }
+
+    let gauge: Gauge
+    let limit: Int
+
+    /// How many payloads may wait before the stream is held back for this owner.
+    var window: Int { max(1, limit / 2) }
+
+    /// Room, from which a stream held back goes on: half the window, so that it goes on by batches.
+    var threshold: Int { max(1, window / 2) }
+
+    /// Whether the owner lost its backlog and has not taken the baseline that says so.
+    private(set) var isLagging = false
+
+    /// Set once nothing more comes.
+    private(set) var end: End?
+
+    /// The iterator, suspended in `next`.
+    private(set) var waiter: Waiter?
+
+    private var pieces: [Piece] = []
+    private var firstPiece = 0
+    private var queued = 0
+    private var taken = 0
+
+    init(limit: Int, gauge: Gauge) {
+        self.limit = limit
+        self.gauge = gauge
+    }
+
+    /// Whether the environment's end cut the deliveries off.
+    var isAbandoned: Bool { gauge.attention.load(ordering: .relaxed) == .min }
+
+    /// Whether the owner takes part in the pace of the stream.
+    var sets: Bool { end == nil && !isLagging }
+
+    /// How many payloads the stream may bring before this owner's window is full; may be negative.
+    var room: Int {
+        window - (queued + taken - gauge.consumed.load(ordering: .sequentiallyConsistent))
+    }
+
+    /// Has the iterator look at the handle once its room reaches the threshold.
+    func callAtThreshold() {
+        gauge.attention.store(queued + taken - window + threshold, ordering: .sequentiallyConsistent)
+    }
+
+    /// Has the iterator look at the handle no more.
+    func callOff() {
+        gauge.attention.store(.max, ordering: .sequentiallyConsistent)
+    }
+
+    // MARK: In
+
+    /// Adds a batch; an owner whose limit it passes loses its backlog and the batch.
+    ///
+    /// - Returns: How many payloads the owner has lost since it last was up to date, if this made it lag.
+    func append(_ batch: [Payload], _ debris: inout [Debris]) -> Int? {
+        guard end == nil else { return nil }
+        if isLagging {
+            mark(.lagged(dropped: batch.count))
+            return nil
+        }
+        guard batch.count - room <= limit - window else {
+            let dropped = queued + batch.count
+            drop(&debris, andMark: .lagged(dropped: dropped))
+            isLagging = true
+            return dropped
+        }
+        pieces.append(.payloads(batch))
+        queued += batch.count
+        return nil
+    }
+
+    /// Adds a baseline, merged with one that is the last and untaken.
+    func mark(_ cause: Delivery<Payload>.Cause) {
+        guard end == nil else { return }
+        if pieces.count > firstPiece, case .baseline(let earlier) = pieces[pieces.count - 1] {
+            pieces[pieces.count - 1] = .baseline(earlier.merged(with: cause))
+        } else {
+            pieces.append(.baseline(cause))
+        }
+    }
+
+    /// Ends the deliveries after the backlog.
+    func finish(_ end: End) {
+        guard self.end == nil else { return }
+        self.end = end
+    }
+
+    /// Ends the deliveries at once, whatever was to come.
+    func abandon(_ debris: inout [Debris]) {
+        drop(&debris, andMark: nil)
+        isLagging = false
+        end = .failed(.environment(.gone))
+        gauge.attention.store(.min, ordering: .sequentiallyConsistent)
+    }
+
+    private func drop(_ debris: inout [Debris], andMark cause: Delivery<Payload>.Cause?) {
+        var mark = cause
+        for case .baseline(let earlier) in pieces[firstPiece...] {
+            mark = mark.map { earlier.merged(with: $0) }
+        }
+        debris.append(Debris(pieces: pieces))
+        pieces = mark.map { [.baseline($0)] } ?? []
+        firstPiece = 0
+        queued = 0
+    }
+
+    // MARK: Out
+
+    /// The next piece, or the end; nil where there is nothing yet.
+    func take() -> Taken<Payload>? {
+        guard firstPiece < pieces.count else { return end?.taken }
+        let piece = pieces[firstPiece]
+        // The place keeps nothing alive, and its array goes once it is empty or half spent.
+        pieces[firstPiece] = .baseline(.opened)
+        firstPiece += 1
+        if firstPiece == pieces.count {
+            pieces.removeAll(keepingCapacity: true)
+            firstPiece = 0
+        } else if firstPiece > 16, firstPiece * 2 > pieces.count {
+            pieces.removeFirst(firstPiece)
+            firstPiece = 0
+        }
+        switch piece {
+        case .baseline(let cause):
+            isLagging = false
+            return .baseline(cause)
+        case .payloads(let batch):
+            queued -= batch.count
+            taken += batch.count
+            return .payloads(batch)
+        }
+    }
+
+    /// Keeps the iterator until something comes.
+    func wait(_ waiter: Waiter) {
+        precondition(self.waiter == nil, "one loop at a time takes the deliveries of one owner")
+        self.waiter = waiter
+    }
+
+    /// The iterator that waits, which is then no longer this queue's to resume.
+    func takeWaiter() -> Waiter? {
+        defer { waiter = nil }
+        return waiter
+    }
+}
