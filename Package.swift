@@ -14,6 +14,7 @@ let package = Package(
     products: [
         .library(name: "SubscriptionRuntime", targets: ["SubscriptionRuntime"]),
         .library(name: "CurlSSETransport", targets: ["CurlSSETransport"]),
+        .library(name: "SubscriptionTesting", targets: ["SubscriptionTesting"]),
     ],
     targets: [
         .systemLibrary(
@@ -28,6 +29,21 @@ let package = Package(
             swiftSettings: settings + [.strictMemorySafety()]
         ),
         .testTarget(name: "HTTPTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
+        .target(
+            name: "SubscriptionTesting",
+            dependencies: ["SubscriptionRuntime"],
+            swiftSettings: settings + [.strictMemorySafety()]
+        ),
+        .testTarget(
+            name: "SubscriptionRuntimeTests",
+            dependencies: ["SubscriptionRuntime", "SubscriptionTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "SubscriptionTestingTests",
+            dependencies: ["SubscriptionRuntime", "SubscriptionTesting"],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,492 @@
+// A transport that a test plays by hand.
+
+public import SubscriptionRuntime
+
+/// A transport whose every opening waits for the test: to be accepted, fed, completed or failed.
+///
+/// ```swift
+/// let transport = ScriptedTransport<String, Int>()
+/// let environment = SubscriptionEnvironment(transport: transport, clock: TestClock())
+/// let retention = environment.handle(for: "prices").retain()
+/// let opening = await transport.nextOpening()
+/// opening.accept()
+/// opening.feed(1, 2)
+/// opening.fail(.network(Dropped()))
+/// ```
+///
+/// It keeps a transport's contract, or breaks the one point a test asks it to. From any thread.
+public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Sendable>: SubscriptionTransport {
+    /// One call of `open`, and the stream it became.
+    public typealias Opening = ScriptedOpening<Request, Payload>
+
+    /// What the transport does by itself.
+    public struct Manner: Sendable {
+        /// Whether a cancelled opening goes on as if nothing had been said: it returns when the test answers it.
+        public var isDeaf = false
+
+        /// Whether every opening is accepted at once.
+        public var acceptsAtOnce = false
+
+        /// Makes a transport that listens, and waits for the test.
+        ///
+        /// - Parameters:
+        ///   - isDeaf: Whether it ignores cancellation while it opens.
+        ///   - acceptsAtOnce: Whether it accepts without being told.
+        public init(isDeaf: Bool = false, acceptsAtOnce: Bool = false) {
+            self.isDeaf = isDeaf
+            self.acceptsAtOnce = acceptsAtOnce
+        }
+    }
+
+    private struct State {
+        var untold: [Opening] = []
+        var firstUntold = 0
+        var watchers: [CheckedContinuation<Opening, Never>] = []
+    }
+
+    private let manner: Manner
+    private let detach: @Sendable (Payload) -> Payload
+    private let onCancel: (@Sendable (Opening) -> Void)?
+    private let state = Lock(State())
+    private let tally = ScriptedTally()
+
+    /// Runs the runtime's reading; nil for the global pool.
+    public let driverExecutor: (any TaskExecutor)?
+
+    /// Makes a transport with no opening yet.
+    ///
+    /// - Parameters:
+    ///   - manner: What it does by itself.
+    ///   - driverExecutor: Where the runtime reads it. Default: the global pool.
+    ///   - detach: What a payload becomes when it is kept. Default: itself.
+    ///   - onCancel: Called inside the cancellation of an opening or of a stream that is being read, on the thread that
+    ///     cancels.
+    public init(
+        _ manner: Manner = Manner(),
+        driverExecutor: (any TaskExecutor)? = nil,
+        detach: @escaping @Sendable (Payload) -> Payload = { $0 },
+        onCancel: (@Sendable (Opening) -> Void)? = nil
+    ) {
+        self.manner = manner
+        self.driverExecutor = driverExecutor
+        self.detach = detach
+        self.onCancel = onCancel
+    }
+
+    /// The next call of `open`, each told once, in the order they came.
+    ///
+    /// - Returns: The call; waits while every one has been told.
+    public func nextOpening() async -> Opening {
+        await withCheckedContinuation { watcher in
+            let opening = state.withLock { state -> Opening? in
+                guard state.firstUntold < state.untold.count else {
+                    state.watchers.append(watcher)
+                    return nil
+                }
+                let opening = state.untold[state.firstUntold]
+                state.firstUntold += 1
+                if state.firstUntold == state.untold.count {
+                    state.untold = []
+                    state.firstUntold = 0
+                }
+                return opening
+            }
+            if let opening { watcher.resume(returning: opening) }
+        }
+    }
+
+    /// How often `open` was called.
+    public var opened: Int { tally.counts.opened }
+
+    /// How many openings and streams there are that were neither cancelled nor closed.
+    public var live: Int { tally.counts.live }
+
+    /// The most there ever were at once of ``live``.
+    public var mostLive: Int { tally.counts.mostLive }
+
+    /// How many openings and streams there are that were not closed, cancelled or not.
+    public var unclosed: Int { tally.counts.unclosed }
+
+    /// One call, held until the test answers.
+    public func open(
+        _ request: Request,
+        resuming point: ResumePoint?
+    ) async throws(SubscriptionFailure) -> ScriptedPayloads<Request, Payload> {
+        let opening = Opening(
+            request: request,
+            resuming: point,
+            isDeaf: manner.isDeaf,
+            tally: tally,
+            detach: detach,
+            onCancel: onCancel
+        )
+        if manner.acceptsAtOnce { opening.accept() }
+        let watcher = state.withLock { state -> CheckedContinuation<Opening, Never>? in
+            guard state.watchers.isEmpty else { return state.watchers.removeFirst() }
+            state.untold.append(opening)
+            return nil
+        }
+        watcher?.resume(returning: opening)
+        try await opening.answer()
+        return ScriptedPayloads(opening)
+    }
+}
+
+/// What a scripted transport counts.
+final class ScriptedTally: Sendable {
+    struct Counts {
+        var opened = 0
+        var live = 0
+        var mostLive = 0
+        var unclosed = 0
+    }
+
+    private let state = Lock(Counts())
+
+    var counts: Counts { state.withLock { $0 } }
+
+    func began() {
+        state.withLock { counts in
+            counts.opened += 1
+            counts.live += 1
+            counts.unclosed += 1
+            counts.mostLive = max(counts.mostLive, counts.live)
+        }
+    }
+
+    func diedDown() {
+        state.withLock { $0.live -= 1 }
+    }
+
+    func closed() {
+        state.withLock { $0.unclosed -= 1 }
+    }
+}
+
+/// One call of a scripted transport's `open`, and the stream it became.
+public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendable>: Sendable {
+    private enum End {
+        case completed
+        case failed(SubscriptionFailure)
+    }
+
+    private struct State {
+        var isAccepted = false
+        var items: [(payload: Payload, point: ResumePoint?)] = []
+        var firstItem = 0
+        var taken = 0
+        var end: End?
+        var isCancelled = false
+        var isClosed = false
+        var isLive = true
+        var asked: CheckedContinuation<Result<Void, SubscriptionFailure>, Never>?
+        var reader: CheckedContinuation<Void, Never>?
+        var awaitingCancellation: [CheckedContinuation<Void, Never>] = []
+        var awaitingClose: [CheckedContinuation<Void, Never>] = []
+    }
+
+    /// What was asked for.
+    public let request: Request
+
+    /// Where it was asked to resume.
+    public let resuming: ResumePoint?
+
+    private let isDeaf: Bool
+    private let tally: ScriptedTally
+    fileprivate let detach: @Sendable (Payload) -> Payload
+    private let onCancel: (@Sendable (ScriptedOpening) -> Void)?
+    private let state = Lock(State())
+
+    init(
+        request: Request,
+        resuming: ResumePoint?,
+        isDeaf: Bool,
+        tally: ScriptedTally,
+        detach: @escaping @Sendable (Payload) -> Payload,
+        onCancel: (@Sendable (ScriptedOpening) -> Void)?
+    ) {
+        self.request = request
+        self.resuming = resuming
+        self.isDeaf = isDeaf
+        self.tally = tally
+        self.detach = detach
+        self.onCancel = onCancel
+        tally.began()
+    }
+
+    // MARK: Played by the test
+
+    /// Has `open` return; it has effect once, and none after a failure.
+    public func accept() {
+        let asked = state.withLock { state -> CheckedContinuation<Result<Void, SubscriptionFailure>, Never>? in
+            guard !state.isAccepted, !state.isClosed else { return nil }
+            state.isAccepted = true
+            return state.asked.take()
+        }
+        asked?.resume(returning: .success(()))
+    }
+
+    /// Adds payloads to the stream, which may not be accepted yet.
+    ///
+    /// - Parameter payloads: In order.
+    public func feed(_ payloads: Payload...) {
+        feed(contentsOf: payloads)
+    }
+
+    /// Adds payloads to the stream, which may not be accepted yet.
+    ///
+    /// - Parameters:
+    ///   - payloads: In order.
+    ///   - point: Where to resume once all of them are taken.
+    public func feed(contentsOf payloads: [Payload], point: ResumePoint? = nil) {
+        let reader = state.withLock { state in
+            for payload in payloads { state.items.append((payload, nil)) }
+            if let point, !payloads.isEmpty { state.items[state.items.count - 1].point = point }
+            return state.reader.take()
+        }
+        reader?.resume()
+    }
+
+    /// Ends the stream as the server's completion does, after what was fed.
+    public func complete() {
+        end(.completed)
+    }
+
+    /// Has `open` throw, or the stream fail after what was fed, if it was accepted.
+    ///
+    /// - Parameter failure: What to throw.
+    public func fail(_ failure: SubscriptionFailure) {
+        let asked = state.withLock { state -> CheckedContinuation<Result<Void, SubscriptionFailure>, Never>? in
+            guard !state.isAccepted else { return nil }
+            if state.end == nil { state.end = .failed(failure) }
+            return state.asked.take()
+        }
+        if let asked {
+            close()
+            asked.resume(returning: .failure(failure))
+        } else {
+            end(.failed(failure))
+        }
+    }
+
+    private func end(_ end: End) {
+        let reader = state.withLock { state in
+            if state.end == nil { state.end = end }
+            return state.reader.take()
+        }
+        reader?.resume()
+    }
+
+    // MARK: Watched by the test
+
+    /// Whether `open` has been told to return.
+    public var isAccepted: Bool { state.withLock { $0.isAccepted } }
+
+    /// Whether the opening, or the reading of the stream, has been cancelled.
+    public var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Whether the opening failed, or the stream has ended or been let go of.
+    public var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// How many payloads were taken from the stream.
+    public var taken: Int { state.withLock { $0.taken } }
+
+    /// Returns once it has been cancelled.
+    public func cancellation() async {
+        await withCheckedContinuation { waiter in
+            let isOver = state.withLock { state in
+                if !state.isCancelled { state.awaitingCancellation.append(waiter) }
+                return state.isCancelled
+            }
+            if isOver { waiter.resume() }
+        }
+    }
+
+    /// Returns once it is closed.
+    public func closing() async {
+        await withCheckedContinuation { waiter in
+            let isOver = state.withLock { state in
+                if !state.isClosed { state.awaitingClose.append(waiter) }
+                return state.isClosed
+            }
+            if isOver { waiter.resume() }
+        }
+    }
+
+    // MARK: Called by the runtime
+
+    /// Waits for the test's answer.
+    func answer() async throws(SubscriptionFailure) {
+        let answer = await withTaskCancellationHandler {
+            await withCheckedContinuation { asked in
+                let answer = state.withLock { state -> Result<Void, SubscriptionFailure>? in
+                    if case .failed(let failure) = state.end, !state.isAccepted { return .failure(failure) }
+                    if state.isAccepted { return .success(()) }
+                    if state.isCancelled, !isDeaf { return .failure(.network(CancellationError())) }
+                    state.asked = asked
+                    return nil
+                }
+                if let answer { asked.resume(returning: answer) }
+            }
+        } onCancel: {
+            cancel()
+        }
+        if case .failure = answer { close() }
+        try answer.get()
+    }
+
+    /// The next payloads; nil at the completion and after a cancellation.
+    func take(_ count: Int) async throws(SubscriptionFailure) -> (payloads: [Payload], point: ResumePoint?)? {
+        while true {
+            let (payloads, point, end) = state.withLock { state in
+                var payloads: [Payload] = []
+                var point: ResumePoint?
+                // What is buffered goes with a cancelled stream.
+                while !state.isCancelled, payloads.count < count, state.firstItem < state.items.count {
+                    let item = state.items[state.firstItem]
+                    state.firstItem += 1
+                    payloads.append(item.payload)
+                    point = item.point ?? point
+                }
+                if state.firstItem == state.items.count {
+                    state.items = []
+                    state.firstItem = 0
+                }
+                state.taken += payloads.count
+                return (payloads, point, state.isCancelled ? .completed : state.end)
+            }
+            if !payloads.isEmpty { return (payloads, point) }
+            switch end {
+            case nil: break
+            case .completed:
+                close()
+                return nil
+            case .failed(let failure):
+                close()
+                throw failure
+            }
+            await more()
+        }
+    }
+
+    private func more() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { reader in
+                let mayWait = state.withLock { state in
+                    guard state.items.isEmpty, state.end == nil, !state.isCancelled else { return false }
+                    state.reader = reader
+                    return true
+                }
+                if !mayWait { reader.resume() }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    private func cancel() {
+        onCancel?(self)
+        let (asked, reader, waiters, wasLive) = state.withLock { state in
+            state.isCancelled = true
+            let wasLive = state.isLive
+            state.isLive = false
+            let waiters = state.awaitingCancellation
+            state.awaitingCancellation = []
+            return (isDeaf ? nil : state.asked.take(), state.reader.take(), waiters, wasLive)
+        }
+        if wasLive { tally.diedDown() }
+        asked?.resume(returning: .failure(.network(CancellationError())))
+        reader?.resume()
+        for waiter in waiters { waiter.resume() }
+    }
+
+    fileprivate func close() {
+        let (waiters, wasOpen, wasLive) = state.withLock { state in
+            let was = (state.awaitingClose, !state.isClosed, state.isLive)
+            state.isClosed = true
+            state.isLive = false
+            state.awaitingClose = []
+            return was
+        }
+        if wasLive { tally.diedDown() }
+        if wasOpen { tally.closed() }
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+/// The payloads of one scripted opening.
+public struct ScriptedPayloads<Request: Hashable & Sendable, Payload: Sendable>: PayloadSequence {
+    /// What is fed.
+    public typealias Element = Payload
+
+    /// How it fails.
+    public typealias Failure = SubscriptionFailure
+
+    /// Held by the sequence and its iterators: the last to let go of it closes the stream.
+    fileprivate final class Connection: Sendable {
+        let opening: ScriptedOpening<Request, Payload>
+
+        init(_ opening: ScriptedOpening<Request, Payload>) {
+            self.opening = opening
+        }
+
+        deinit {
+            opening.close()
+        }
+    }
+
+    private let connection: Connection
+
+    init(_ opening: ScriptedOpening<Request, Payload>) {
+        connection = Connection(opening)
+    }
+
+    /// Begins the reading.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(connection)
+    }
+
+    /// Reads what is fed.
+    public struct Iterator: PayloadIterator {
+        /// What is fed.
+        public typealias Element = Payload
+
+        private let connection: Connection
+
+        /// The point of the last payload taken that had one.
+        public private(set) var resumePoint: ResumePoint?
+
+        fileprivate init(_ connection: Connection) {
+            self.connection = connection
+        }
+
+        /// The next payload.
+        ///
+        /// - Parameter actor: Not used.
+        /// - Returns: The payload; nil at the completion.
+        /// - Throws: What the test had the stream fail by.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(SubscriptionFailure) -> Payload? {
+            guard let (payloads, point) = try await connection.opening.take(1) else { return nil }
+            resumePoint = point ?? resumePoint
+            return payloads.first
+        }
+
+        /// The payloads that were fed.
+        ///
+        /// - Parameter count: The most to take.
+        /// - Returns: At least one; nil at the completion.
+        /// - Throws: What the test had the stream fail by.
+        public mutating func next(atMost count: Int) async throws(SubscriptionFailure) -> [Payload]? {
+            guard let (payloads, point) = try await connection.opening.take(count) else { return nil }
+            resumePoint = point ?? resumePoint
+            return payloads
+        }
+
+        /// What the transport was made with.
+        public func detached(_ payload: Payload) -> Payload {
+            connection.opening.detach(payload)
+        }
+    }
+}

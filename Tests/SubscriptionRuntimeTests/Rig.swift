@@ -1,0 +1,77 @@
+// What the tests of the runtime share: an environment played by hand.
+
+import SubscriptionTesting
+
+@testable import SubscriptionRuntime
+
+/// Stands for whatever a transport would say.
+struct Dropped: Error {}
+
+/// Stands for a server's refusal.
+struct Refused: Error, Equatable {
+    var number = 0
+}
+
+typealias Environment = SubscriptionEnvironment<String, Int>
+typealias Handle = SubscriptionHandle<String, Int>
+typealias Transport = ScriptedTransport<String, Int>
+
+extension SubscriptionFailure {
+    static var dropped: SubscriptionFailure { .network(Dropped()) }
+    static var refused: SubscriptionFailure { .request(Refused()) }
+}
+
+/// An environment with a transport, a clock and a fixed chance.
+struct Rig {
+    let clock = TestClock()
+    let transport: Transport
+    let environment: Environment
+    let handle: Handle
+
+    init(
+        _ manner: Transport.Manner = .init(),
+        chance: Double = 1,
+        onCancel: (@Sendable (Transport.Opening) -> Void)? = nil
+    ) {
+        transport = Transport(manner, onCancel: onCancel)
+        environment = Environment(transport: transport, clock: clock, chance: chance)
+        handle = environment.handle(for: "prices")
+    }
+
+    /// A stream that has been accepted, and the handle told so.
+    func openStream() async -> Transport.Opening {
+        let opening = await transport.nextOpening()
+        opening.accept()
+        await handle.reaches { $0.isOpen }
+        return opening
+    }
+}
+
+extension SubscriptionHandle {
+    /// Returns once the status is as described.
+    @discardableResult
+    func reaches(_ condition: (SubscriptionStatus) -> Bool) async -> SubscriptionStatus {
+        for await status in statuses where condition(status) { return status }
+        return status
+    }
+
+    /// Returns once that many payloads were accepted.
+    func reaches(events: Int) async {
+        await reaches { $0.events >= events }
+    }
+}
+
+extension SubscriptionStatus {
+    var isIdle: Bool { if case .idle = stream { true } else { false } }
+    var isConnecting: Bool { if case .connecting = stream { true } else { false } }
+    var isOpen: Bool { if case .open = stream { true } else { false } }
+    var isWaiting: Bool { until != nil }
+    var isCompleted: Bool { if case .ended(nil) = stream { true } else { false } }
+    var isRefused: Bool { if case .ended(.request) = stream { true } else { false } }
+    var isGone: Bool { if case .ended(.environment(.gone)) = stream { true } else { false } }
+    var isEnded: Bool { if case .ended = stream { true } else { false } }
+
+    var until: ContinuousClock.Instant? {
+        if case .waiting(let until) = stream { until } else { nil }
+    }
+}

@@ -1,0 +1,43 @@
+import SubscriptionRuntime
+import SubscriptionTesting
+import Testing
+
+@Suite("A clock that a test moves")
+struct TestClockTests {
+    @Test("a sleep ends when the clock reaches its deadline, and not before")
+    func aSleepEndsAtItsDeadline() async throws {
+        let clock = TestClock()
+        let start = clock.now
+        let sleep = Task { try await clock.sleep(until: start + .seconds(5), tolerance: nil) }
+
+        let deadline = await clock.nextDeadline()
+        #expect(deadline == start + .seconds(5))
+        clock.advance(by: .seconds(5) - .nanoseconds(1))
+        #expect(clock.sleepers == 1)
+
+        clock.advance(to: deadline)
+        #expect(clock.sleepers == 0)
+        try await sleep.value
+    }
+
+    @Test("a sleep until an instant that is past ends at once, and is told of")
+    func aPastDeadline() async throws {
+        let clock = TestClock()
+
+        try await clock.sleep(until: clock.now, tolerance: nil)
+
+        #expect(await clock.nextDeadline() == clock.now)
+    }
+
+    @Test("a cancelled sleep throws, and is forgotten")
+    func aCancelledSleep() async {
+        let clock = TestClock()
+        let sleep = Task { try await clock.sleep(until: clock.now + .seconds(5), tolerance: nil) }
+        _ = await clock.nextDeadline()
+
+        sleep.cancel()
+
+        await #expect(throws: CancellationError.self) { try await sleep.value }
+        #expect(clock.sleepers == 0)
+    }
+}
