@@ -44,6 +44,7 @@ let package = Package(
             dependencies: ["SubscriptionRuntime", "SubscriptionTesting"],
             swiftSettings: settings
         ),
+        .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

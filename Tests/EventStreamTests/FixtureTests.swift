@@ -1,0 +1,99 @@
+import CurlSSETransport
+import Foundation
+import Testing
+
+/// Replays every stream of Fixtures/event-stream in many cuttings: the result is that of the standard each time.
+@Suite("A recorded event stream")
+struct FixtureTests {
+    /// `SEED` of the environment, or one of the clock's.
+    static let seed: UInt64 = {
+        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
+        let seed = given ?? UInt64.random(in: 0 ... .max)
+        print("event stream cuttings: SEED=\(seed)")
+        return seed
+    }()
+
+    @Test("there are at least 150, and each says what it proves")
+    func fixturesAreThere() {
+        #expect(Fixture.all.count >= 150)
+        #expect(Fixture.all.allSatisfy { !$0.expected.proves.isEmpty })
+    }
+
+    @Test("comes to what the standard says", arguments: Fixture.all)
+    func whole(_ fixture: Fixture) {
+        let expected = fixture.expected
+
+        let outcome = Outcome(of: [fixture.stream], by: fixture.parser)
+
+        #expect(outcome.events == fixture.expectedEvents)
+        #expect(outcome.comments.map(\.text) == expected.comments)
+        #expect(
+            outcome.happenings.compactMap { if case .blockWithoutData(let type) = $0 { type } else { nil } }
+                == expected.blocksWithoutData
+        )
+        #expect(outcome.retry == expected.retry.map { .milliseconds($0) })
+        #expect(outcome.lastEventID == expected.lastEventID)
+        #expect(outcome.halfEventDiscarded == expected.halfEventDiscarded)
+        #expect(outcome.error == fixture.expectedError)
+    }
+
+    @Test("comes to the same cut at any byte", arguments: Fixture.all)
+    func cutInTwo(_ fixture: Fixture) {
+        let whole = Outcome(of: [fixture.stream], by: fixture.parser)
+
+        for offset in fixture.stream.indices {
+            let cut = Outcome(of: fixture.stream.cut(at: [offset]), by: fixture.parser)
+            #expect(cut == whole, "cut at \(offset)")
+        }
+    }
+
+    @Test("comes to the same byte by byte", arguments: Fixture.all)
+    func byteByByte(_ fixture: Fixture) {
+        let whole = Outcome(of: [fixture.stream], by: fixture.parser)
+
+        let bytes = Outcome(of: fixture.stream.chunks(of: 1), by: fixture.parser)
+
+        #expect(bytes == whole)
+    }
+
+    @Test("comes to the same in 200 random cuttings", arguments: Fixture.all)
+    func randomCuttings(_ fixture: Fixture) {
+        let whole = Outcome(of: [fixture.stream], by: fixture.parser)
+        var generator = SeededGenerator(seed: Self.seed)
+
+        for _ in 0..<200 {
+            let count = Int.random(in: 0...max(1, fixture.stream.count / 3), using: &generator)
+            let offsets = (0..<count).map { _ in Int.random(in: 0...fixture.stream.count, using: &generator) }.sorted()
+            let cut = Outcome(of: fixture.stream.cut(at: offsets), by: fixture.parser)
+            #expect(cut == whole, "SEED=\(Self.seed), cut at \(offsets)")
+        }
+    }
+
+    @Test("comes to the same with comments skipped, but for the comments", arguments: Fixture.all)
+    func withoutComments(_ fixture: Fixture) {
+        guard fixture.expectedError?.part != .comment else { return }
+        var expected = Outcome(of: [fixture.stream], by: fixture.parser)
+        expected.happenings.removeAll { if case .comment = $0 { true } else { false } }
+        let parser = EventStreamParser(
+            lastEventID: fixture.expected.options?.lastEventID ?? "",
+            maxEventBytes: fixture.parser.maxEventBytes
+        )
+
+        #expect(Outcome(of: [fixture.stream], by: parser) == expected)
+        #expect(Outcome(of: fixture.stream.chunks(of: 1), by: parser) == expected)
+    }
+
+    @Test("stopped after any report, says nothing more and is where that report was", arguments: Fixture.all)
+    func stoppedEarly(_ fixture: Fixture) {
+        let whole = Outcome(of: [fixture.stream], by: fixture.parser)
+
+        for count in 1..<max(1, whole.happenings.count) {
+            let stopped = Outcome(of: [fixture.stream], by: fixture.parser, stopAfter: count)
+            #expect(stopped.happenings == Array(whole.happenings.prefix(count)))
+            #expect(stopped == Outcome(of: fixture.stream.chunks(of: 1), by: fixture.parser, stopAfter: count))
+            #expect(stopped == Outcome(of: fixture.stream.chunks(of: 7), by: fixture.parser, stopAfter: count))
+            #expect(!stopped.halfEventDiscarded)
+            #expect(stopped.error == nil)
+        }
+    }
+}
