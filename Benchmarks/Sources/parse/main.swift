@@ -1,0 +1,176 @@
+// Measures the event stream parser in memory: gigabytes a second by payload size and chunk size, and whether time
+// grows with the bytes alone.
+//
+//     swift run -c release --package-path Benchmarks parse [speed|linear|memory]
+//
+// One thread. Each figure is the best of several rounds: what the code can do, not what the neighbours leave.
+
+import CurlSSETransport
+
+/// Counts what is reported, and keeps the events of one chunk as a client's queue would.
+struct Counter: EventStreamVisitor {
+    var events = 0
+    var bytes = 0
+    var kept: [ServerSentEvent] = []
+
+    mutating func event(_ event: ServerSentEvent) -> Bool {
+        events += 1
+        bytes += event.data.count
+        kept.append(event)
+        return true
+    }
+}
+
+/// GraphQL results of a size, as a server sends them, about `total` bytes of them.
+func stream(payload: Int, total: Int) -> [UInt8] {
+    let head = Array("event: next\ndata: {\"data\":{\"v\":\"".utf8)
+    let filler = (0..<max(0, payload - 17)).map { UInt8(ascii: "a") + UInt8($0 % 26) }
+    let tail = Array("\"}}\n\n".utf8)
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(total)
+    repeat { bytes += head + filler + tail } while bytes.count + payload + 64 < total
+    return bytes
+}
+
+/// Seconds of the fastest of some rounds.
+func best(of rounds: Int, _ body: () -> Void) -> Double {
+    (0..<rounds).map { _ in
+        let time = ContinuousClock().measure(body)
+        return Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
+    }.min() ?? .infinity
+}
+
+/// Parses a stream in chunks; returns how many events it had.
+@discardableResult
+func parse(_ bytes: [UInt8], chunk size: Int, limit: Int = 64 << 20) -> Int {
+    var parser = EventStreamParser(maxEventBytes: limit)
+    var counter = Counter()
+    bytes.withUnsafeBytes { whole in
+        var start = 0
+        while start < whole.count {
+            let end = min(whole.count, start + size)
+            let chunk = UnsafeRawBufferPointer(rebasing: whole[start..<end]).bytes
+            guard (try? parser.parse(chunk, to: &counter)) != nil else { return }
+            counter.kept.removeAll(keepingCapacity: true)
+            start = end
+        }
+    }
+    return counter.events
+}
+
+func split(_ bytes: [UInt8], chunk size: Int, copies: Bool) -> Int {
+    var splitter = Splitter(copies: copies)
+    bytes.withUnsafeBytes { whole in
+        var start = 0
+        while start < whole.count {
+            let end = min(whole.count, start + size)
+            splitter.read(UnsafeRawBufferPointer(rebasing: whole[start..<end]))
+            start = end
+        }
+    }
+    return splitter.events
+}
+
+extension Double {
+    /// With a number of decimals.
+    func rounded(to decimals: Int) -> String {
+        var scale = 1.0
+        for _ in 0..<decimals { scale *= 10 }
+        let number = Int((self * scale).rounded())
+        guard decimals > 0 else { return "\(number)" }
+        let fraction = String(number % Int(scale))
+        return "\(number / Int(scale))." + String(repeating: "0", count: decimals - fraction.count) + fraction
+    }
+}
+
+func measureSpeed() {
+    print("| payload | chunk | GB/s | ns an event | memchr splitter GB/s | ratio | copying splitter GB/s | ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for payload in [50, 200, 2048, 65536] {
+        let bytes = stream(payload: payload, total: 8 << 20)
+        for size in [16 << 10, 128 << 10, bytes.count] {
+            var events = 0
+            let ours = best(of: 15) { events = parse(bytes, chunk: size) }
+            let bare = best(of: 15) { _ = split(bytes, chunk: size, copies: false) }
+            let copying = best(of: 15) { _ = split(bytes, chunk: size, copies: true) }
+            let count = Double(bytes.count)
+            print(
+                "| \(payload) | \(size == bytes.count ? "whole" : "\(size >> 10) KiB") "
+                    + "| \((count / ours / 1e9).rounded(to: 2)) | \((ours * 1e9 / Double(events)).rounded(to: 0)) "
+                    + "| \((count / bare / 1e9).rounded(to: 2)) | \((ours / bare).rounded(to: 2)) "
+                    + "| \((count / copying / 1e9).rounded(to: 2)) | \((ours / copying).rounded(to: 2)) |"
+            )
+        }
+    }
+}
+
+func measureLinearity() {
+    func row(_ name: String, _ chunk: Int, _ make: (Int) -> [UInt8], _ size: Int) {
+        let whole = make(size)
+        let double = make(2 * size)
+        let one = best(of: 3) { parse(whole, chunk: chunk) }
+        let two = best(of: 3) { parse(double, chunk: chunk) }
+        let chunkName = chunk == .max ? "whole" : "\(chunk) B"
+        print(
+            "| \(name) | \(size >> 10) KiB | \(chunkName) | \((one * 1e3).rounded(to: 2)) "
+                + "| \((one * 1e9 / Double(size)).rounded(to: 3)) | \((two / one).rounded(to: 2)) |"
+        )
+    }
+    func fill(_ unit: String, head: String = "", tail: String = "\n\n") -> (Int) -> [UInt8] {
+        { size in
+            let unit = Array(unit.utf8)
+            var bytes = Array(head.utf8)
+            bytes.reserveCapacity(size + 64)
+            while bytes.count < size { bytes += unit }
+            return bytes + Array(tail.utf8)
+        }
+    }
+    print("| stream | size | chunks | ms | ns a byte | twice the size |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for chunk in [1, 64, 8 << 10, .max] {
+        row("one event, one line", chunk, fill("0123456789abcdef", head: "data: "), 16 << 20)
+    }
+    let lines = [
+        ("CR", "\r"), ("`data:` LF", "data:\n"), ("`data:` CR", "data:\r"), ("`:` LF", ":\n"), ("`:` CR", ":\r"),
+        ("unknown fields", "foo: bar\n"), ("one unknown line", "x"),
+    ]
+    for (name, unit) in lines {
+        for chunk in [1, 64, 8 << 10, .max] {
+            row(name, chunk, fill(unit), 1 << 20)
+        }
+    }
+}
+
+/// A line that never ends, 200 MiB of it in 16 KiB chunks: what comes of it, and the process's peak memory.
+func measureMemory() {
+    print("| line | outcome | peak memory so far |")
+    print("| --- | --- | --- |")
+    for head in ["foo: ", ":", "retry: ", "id: ", "event: ", "data: "] {
+        var parser = EventStreamParser()
+        var counter = Counter()
+        var outcome = "skipped"
+        let first = Array(head.utf8)
+        let filler = [UInt8](repeating: UInt8(ascii: "7"), count: 16 << 10)
+        do {
+            try first.withUnsafeBytes { try parser.parse($0.bytes, to: &counter) }
+            for _ in 0..<(200 << 20) / filler.count {
+                try filler.withUnsafeBytes { try parser.parse($0.bytes, to: &counter) }
+            }
+        } catch {
+            outcome = "\(error)"
+        }
+        print("| `\(head)7777...` | \(outcome) | \(peakMemory()) |")
+    }
+}
+
+switch CommandLine.arguments.dropFirst().first {
+case "speed": measureSpeed()
+case "linear": measureLinearity()
+case "memory": measureMemory()
+default:
+    measureMemory()
+    print("")
+    measureSpeed()
+    print("")
+    measureLinearity()
+}
