@@ -87,6 +87,8 @@ final class StreamSink<D: Dialect>: TransferSink {
 
     var retry: Duration? { resumes ? position.retry : nil }
 
+    @specialized(where D == EventSource)
+    @specialized(where D == GraphQLSSE)
     func read(_ chunk: RawSpan) -> SinkVerdict {
         // Moved out for the length of the chunk: the parser's loop works on locals, without exclusivity checks.
         var visitor = SinkVisitor<D>(
