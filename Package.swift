@@ -28,6 +28,11 @@ let package = Package(
             dependencies: ["CCurl", "SubscriptionRuntime"],
             swiftSettings: settings + [.strictMemorySafety()]
         ),
+        .testTarget(
+            name: "CurlSSETransportTests",
+            dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
+            swiftSettings: settings
+        ),
         .testTarget(name: "HTTPTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
         .target(
             name: "SubscriptionTesting",

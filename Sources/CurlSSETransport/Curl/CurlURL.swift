@@ -47,9 +47,6 @@ internal import CCurl
     /// Holds what the URL holds, secrets included.
     var text: String { part(CURLUPART_URL) ?? "" }
 
-    /// Whether a user or a password stands in the URL.
-    var hasUserinfo: Bool { part(CURLUPART_USER) != nil || part(CURLUPART_PASSWORD) != nil }
-
     /// The URL with a path or a query appended.
     ///
     /// - Parameter target: As `HTTPRequest.target` says.
@@ -83,19 +80,23 @@ internal import CCurl
     func resolving(_ location: String) throws(CurlURLError) -> CurlURL {
         guard !location.isEmpty, !location.utf8.contains(0) else { throw CurlURLError(code: CURLUE_MALFORMED_INPUT) }
         let target = try CurlURL.parse(text)
+        // Without this URL's userinfo, so that libcurl can refuse what a Location brings of its own.
+        target.clear(CURLUPART_USER)
+        target.clear(CURLUPART_PASSWORD)
         let code = unsafe curl_url_set(target.handle, CURLUPART_URL, location, UInt32(CURLU_DISALLOW_USER))
         guard code == CURLUE_OK else { throw CurlURLError(code: code) }
         // The fragment is not sent, and two URLs that differ in it alone are one.
-        _ = unsafe curl_url_set(target.handle, CURLUPART_FRAGMENT, nil, 0)
-        // Userinfo of this URL lives on in a relative one, and goes on to the same origin as before, no other.
-        if target.origin != origin {
-            _ = unsafe curl_url_set(target.handle, CURLUPART_USER, nil, 0)
-            _ = unsafe curl_url_set(target.handle, CURLUPART_PASSWORD, nil, 0)
-        } else if !target.hasUserinfo {
+        target.clear(CURLUPART_FRAGMENT)
+        // This URL's userinfo goes on to the same origin as before, and to no other.
+        if target.origin == origin {
             if let user = part(CURLUPART_USER) { try target.set(CURLUPART_USER, user) }
             if let password = part(CURLUPART_PASSWORD) { try target.set(CURLUPART_PASSWORD, password) }
         }
         return target
+    }
+
+    private func clear(_ part: CURLUPart) {
+        _ = unsafe curl_url_set(handle, part, nil, 0)
     }
 
     private func set(_ part: CURLUPart, _ value: String) throws(CurlURLError) {
