@@ -28,17 +28,19 @@ let package = Package(
             dependencies: ["CCurl", "SubscriptionRuntime"],
             swiftSettings: settings + [.strictMemorySafety()]
         ),
-        .testTarget(
-            name: "CurlSSETransportTests",
-            dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
-            swiftSettings: settings
-        ),
-        .testTarget(name: "HTTPTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
         .target(
             name: "SubscriptionTesting",
             dependencies: ["SubscriptionRuntime"],
             swiftSettings: settings + [.strictMemorySafety()]
         ),
+        .testTarget(
+            name: "CurlSSETransportTests",
+            dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
+        .testTarget(name: "HTTPTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
+        .testTarget(name: "ReplayServerTests", dependencies: ["SubscriptionTesting"], swiftSettings: settings),
         .testTarget(
             name: "SubscriptionRuntimeTests",
             dependencies: ["SubscriptionRuntime", "SubscriptionTesting"],
@@ -49,7 +51,6 @@ let package = Package(
             dependencies: ["SubscriptionRuntime", "SubscriptionTesting"],
             swiftSettings: settings
         ),
-        .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
