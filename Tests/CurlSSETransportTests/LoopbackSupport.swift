@@ -1,0 +1,95 @@
+import CurlSSETransport
+import SubscriptionRuntime
+import SubscriptionTesting
+import Testing
+
+/// What a stream ended with.
+enum StreamEnd: Equatable {
+    case completed
+    case failed(TransportError.Kind)
+}
+
+/// A stream read to its end.
+struct ReadStream<Payload: Sendable> {
+    var payloads: [Payload] = []
+    var end = StreamEnd.completed
+    var error: TransportError?
+    var retryAfter: Duration?
+    var resumePoint: ResumePoint?
+
+    /// Where the stream was left.
+    var position: StreamPosition? { resumePoint.flatMap { StreamPosition($0) } }
+}
+
+extension SubscriptionFailure {
+    /// The transport's own error in it.
+    var transportError: TransportError? {
+        switch self {
+        case .network(let error, _): error as? TransportError
+        case .request(let error): error as? TransportError
+        case .environment(.transport(let error)): error as? TransportError
+        case .environment: nil
+        }
+    }
+
+    /// The floor the server set.
+    var retryAfter: Duration? {
+        guard case .network(_, let retryAfter) = self else { return nil }
+        return retryAfter
+    }
+
+    /// The kind, by the case.
+    var kind: TransportError.Kind {
+        switch self {
+        case .network: .network
+        case .request: .request
+        case .environment: .environment
+        }
+    }
+}
+
+extension CurlTransport {
+    /// Opens a stream and reads it to its end.
+    func read(_ request: Request, resuming: ResumePoint? = nil) async -> ReadStream<Payload> {
+        var result = ReadStream<Payload>()
+        do throws(SubscriptionFailure) {
+            let stream = try await open(request, resuming: resuming)
+            var iterator = stream.makeAsyncIterator()
+            do throws(SubscriptionFailure) {
+                while let payload = try await iterator.next(isolation: nil) { result.payloads.append(payload) }
+                result.resumePoint = iterator.resumePoint
+            } catch {
+                result.resumePoint = iterator.resumePoint
+                throw error
+            }
+        } catch {
+            result.end = .failed(error.kind)
+            result.error = error.transportError
+            result.retryAfter = error.retryAfter
+        }
+        return result
+    }
+}
+
+extension ReplayServer {
+    /// A server whose every connection reads a request, sends these, and closes.
+    static func answering(_ pieces: String...) throws -> ReplayServer {
+        try ReplayServer(otherwise: [.expectRequest] + pieces.map { .send($0) } + [.close])
+    }
+}
+
+/// A plain transport to a server, on a loop of its own.
+func plain(
+    _ server: ReplayServer,
+    _ path: String = "/",
+    _ configure: (inout Configuration) -> Void = { _ in }
+) throws -> EventSourceTransport {
+    var configuration = Configuration()
+    configure(&configuration)
+    return try EventSourceTransport(server.url + path, dialect: EventSource(), configuration: configuration)
+}
+
+/// A GraphQL transport to a server, on a loop of its own.
+func graphQL(_ server: ReplayServer) throws -> GraphQLTransport {
+    try GraphQLTransport(server.url + "/graphql", dialect: GraphQLSSE())
+}
