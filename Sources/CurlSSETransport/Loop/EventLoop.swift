@@ -30,7 +30,7 @@ final class EventLoop: Sendable {
 
     private struct Lifecycle {
         var isShutDown = false
-        var waiters: [Waiter<Void>] = []
+        var waiters: [Waiter] = []
     }
 
     /// Makes the loop and starts it.
@@ -52,7 +52,7 @@ final class EventLoop: Sendable {
                 defer { state.waiters = [] }
                 return state.waiters
             }
-            for waiter in waiters { waiter.resume(()) }
+            for waiter in waiters { waiter.resume() }
         }
         let mailbox = mailbox
         queue.sync {
@@ -67,13 +67,13 @@ final class EventLoop: Sendable {
     ///
     /// Returns when its descriptors are closed.
     func shutdown() async {
-        await Waiter<Void>.wait { waiter in
+        await Waiter.wait { waiter in
             let isDone = lifecycle.withLock { state in
                 guard !state.isShutDown else { return true }
                 state.waiters.append(waiter)
                 return false
             }
-            guard !isDone else { return waiter.resume(()) }
+            guard !isDone else { return waiter.resume() }
             mailbox.post(.shutdown)
         }
     }

@@ -33,29 +33,22 @@ final class LoopExecutor: TaskExecutor {
     }
 }
 
-/// A task that waits for one value, to be resumed exactly once, by any thread.
+/// A task that waits, to be resumed exactly once, by any thread.
 ///
-/// Not `CheckedContinuation`: ThreadSanitizer reports that one, resumed from a Dispatch queue, as a race on correct
-/// code. That it is resumed once is the lock's doing that hands it out.
-@safe struct Waiter<Value: Sendable>: Sendable {
-    private let continuation: UnsafeContinuation<Value, Never>
+/// It carries no value: what it waits for is read under a lock afterwards. ThreadSanitizer takes a value that a
+/// continuation carries from a Dispatch queue, and the inlined resumption of an `UnsafeContinuation`, for races.
+struct Waiter: Sendable {
+    private let continuation: CheckedContinuation<Void, Never>
 
     /// Suspends the calling task.
     ///
     /// - Parameter body: Stores the waiter, or resumes it at once. Called before the task suspends.
-    /// - Returns: What the waiter was resumed with.
-    static func wait(_ body: (Waiter) -> Void) async -> Value {
-        await unsafe withUnsafeContinuation { continuation in
-            unsafe body(Waiter(continuation: continuation))
-        }
-    }
-
-    private init(continuation: UnsafeContinuation<Value, Never>) {
-        unsafe self.continuation = unsafe continuation
+    static func wait(_ body: (Waiter) -> Void) async {
+        await withCheckedContinuation { body(Waiter(continuation: $0)) }
     }
 
     /// Lets the task go on, on its own executor.
-    func resume(_ value: sending Value) {
-        unsafe continuation.resume(returning: value)
+    func resume() {
+        continuation.resume()
     }
 }

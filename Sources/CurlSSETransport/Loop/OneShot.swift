@@ -6,44 +6,38 @@ internal import SubscriptionRuntime
 ///
 /// The first value holds.
 final class OneShot<Value: Sendable>: Sendable {
-    private enum State {
-        case pending
-        case waiting(Waiter<Value>)
-        case settled(Value)
+    private struct State {
+        var value: Value?
+        var waiter: Waiter?
     }
 
-    private let state = Lock(State.pending)
+    private let state = Lock(State())
 
     /// Settles the value, from any thread.
     func settle(_ value: Value) {
-        let waiter = state.withLock { state -> Waiter<Value>? in
-            switch state {
-            case .pending:
-                state = .settled(value)
-                return nil
-            case .waiting(let waiter):
-                state = .settled(value)
-                return waiter
-            case .settled:
-                return nil
-            }
+        let waiter = state.withLock { state -> Waiter? in
+            guard state.value == nil else { return nil }
+            state.value = value
+            defer { state.waiter = nil }
+            return state.waiter
         }
-        waiter?.resume(value)
+        waiter?.resume()
     }
 
     /// Waits for the value.
     ///
     /// One task.
     func value() async -> Value {
-        await Waiter.wait { waiter in
-            let settled = state.withLock { state -> Value? in
-                guard case .settled(let value) = state else {
-                    state = .waiting(waiter)
-                    return nil
+        while true {
+            if let value = state.withLock({ $0.value }) { return value }
+            await Waiter.wait { waiter in
+                let isSettled = state.withLock { state in
+                    guard state.value == nil else { return true }
+                    state.waiter = waiter
+                    return false
                 }
-                return value
+                if isSettled { waiter.resume() }
             }
-            if let settled { waiter.resume(settled) }
         }
     }
 }

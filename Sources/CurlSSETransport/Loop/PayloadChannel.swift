@@ -23,7 +23,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     private struct State {
         var buffer: PayloadBuffer<Payload>
         var ending: StreamEnding?
-        var waiter: Waiter<Void>?
+        var waiter: Waiter?
         /// The loop holds the stream back and waits for room.
         var isHeld = false
     }
@@ -45,7 +45,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     ///
     /// True when the buffer is full now.
     func append(_ segment: PayloadSegment<Payload>) -> Bool {
-        let (waiter, isFull) = state.withLock { state -> (Waiter<Void>?, Bool) in
+        let (waiter, isFull) = state.withLock { state -> (Waiter?, Bool) in
             guard state.ending == nil else { return (nil, false) }
             state.buffer.append(segment)
             // A move of the position alone is for whoever looks next.
@@ -53,7 +53,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
             defer { state.waiter = nil }
             return (state.waiter, state.buffer.isFull)
         }
-        waiter?.resume(())
+        waiter?.resume()
         return isFull
     }
 
@@ -72,7 +72,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     ///
     /// The first ending holds; a cancelled one drops what was not taken.
     func end(_ ending: StreamEnding) {
-        let (waiter, dropped) = state.withLock { state -> (Waiter<Void>?, PayloadBuffer<Payload>?) in
+        let (waiter, dropped) = state.withLock { state -> (Waiter?, PayloadBuffer<Payload>?) in
             if case .cancelled = ending {
                 // A reader that is gone hears of nothing more.
                 let buffer = state.buffer
@@ -86,7 +86,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
             defer { state.waiter = nil }
             return (state.waiter, nil)
         }
-        waiter?.resume(())
+        waiter?.resume()
         // Payloads of the caller's own type end outside of the lock.
         withExtendedLifetime(dropped) {}
     }
@@ -114,7 +114,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
                             state.waiter = waiter
                             return false
                         }
-                        if isLate { waiter.resume(()) }
+                        if isLate { waiter.resume() }
                     }
                 } onCancel: {
                     end(.cancelled)
