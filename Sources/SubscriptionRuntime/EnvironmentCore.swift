@@ -12,21 +12,14 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
         case active, inactive, ended
     }
 
-    /// Where a handle is found, and where it is not: a box, since a weak field is read safely only in place.
-    final class Entry: Sendable {
-        private struct Reference {
-            weak var handle: SubscriptionHandle<Request, Payload>?
-        }
+    /// Where a handle is found, while anybody holds it: a box, since a weak field is read safely only in place.
+    private final class Entry {
+        let number: Int
+        weak var handle: SubscriptionHandle<Request, Payload>?
 
-        private let reference = Lock(Reference())
-
-        /// The handle, while anybody holds it.
-        var handle: SubscriptionHandle<Request, Payload>? {
-            reference.withLock { $0.handle }
-        }
-
-        fileprivate func set(_ handle: SubscriptionHandle<Request, Payload>) {
-            reference.withLock { $0.handle = handle }
+        init(_ handle: SubscriptionHandle<Request, Payload>) {
+            self.number = handle.number
+            self.handle = handle
         }
     }
 
@@ -81,10 +74,8 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
         let handle = registry.withLock { registry in
             if let handle = registry.entries[request]?.handle { return handle }
             registry.made += 1
-            let entry = Entry()
-            let handle = SubscriptionHandle(request: request, number: registry.made, entry: entry, environment: self)
-            entry.set(handle)
-            registry.entries[request] = entry
+            let handle = SubscriptionHandle(request: request, number: registry.made, environment: self)
+            registry.entries[request] = Entry(handle)
             return handle
         }
         // After the registration: either this sees the end, or the end sees the handle.
@@ -93,9 +84,9 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
     }
 
     /// Forgets a handle that is gone, unless another has taken its place.
-    func forget(_ request: Request, _ entry: Entry) {
+    func forget(_ request: Request, number: Int) {
         registry.withLock { registry in
-            guard registry.entries[request] === entry else { return }
+            guard registry.entries[request]?.number == number else { return }
             registry.entries[request] = nil
         }
     }

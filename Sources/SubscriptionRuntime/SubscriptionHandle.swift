@@ -21,24 +21,21 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
 
     let number: Int
     let environment: EnvironmentCore<Request, Payload>
-    private let entry: EnvironmentCore<Request, Payload>.Entry
     private let state = Lock(HandleState<Payload>())
     private let observation = StatusObservation()
 
     init(
         request: Request,
         number: Int,
-        entry: EnvironmentCore<Request, Payload>.Entry,
         environment: EnvironmentCore<Request, Payload>
     ) {
         self.request = request
         self.number = number
-        self.entry = entry
         self.environment = environment
     }
 
     deinit {
-        environment.forget(request, entry)
+        environment.forget(request, number: number)
     }
 
     // MARK: What it says
@@ -151,6 +148,8 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
 
     /// It failed.
     func failed(_ failure: SubscriptionFailure, on id: StreamID, at point: ResumePoint?) {
+        // Neither is asked for under the lock, nor for a stream that was cancelled.
+        guard state.withLock({ $0.machine.isCurrent(id) }) else { return }
         let now = environment.clock.now
         let chance = environment.unit()
         transact { state, after in
@@ -463,7 +462,17 @@ extension SubscriptionHandle: StatusPublishing {
     }
 
     /// How many loops wait for the next status.
-    package var watchers: Int { state.withLock { $0.watchers.count } }
+    var watchers: Int { state.withLock { $0.watchers.count } }
+
+    /// How many changes observers were told of.
+    var revision: Int { state.withLock { $0.machine.revision } }
+
+    /// Whether a driver runs for the current state; false while an opening is held back.
+    var isStarted: Bool {
+        state.withLock { state in
+            if case .stream = state.current { true } else { false }
+        }
+    }
 }
 
 // MARK: - Waits

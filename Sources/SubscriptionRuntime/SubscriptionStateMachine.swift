@@ -93,6 +93,14 @@ struct SubscriptionStateMachine: Sendable {
         if case .gone = state { true } else { false }
     }
 
+    /// Whether the stream of this name is the one that connects or is open.
+    func isCurrent(_ id: StreamID) -> Bool {
+        switch state {
+        case .connecting(id), .open(id): true
+        case .idle, .connecting, .open, .waiting, .ended, .gone: false
+        }
+    }
+
     /// Whether the stream of this name is the one that is open.
     func isOpen(_ id: StreamID) -> Bool {
         if case .open(id) = state { true } else { false }
@@ -191,10 +199,7 @@ struct SubscriptionStateMachine: Sendable {
         chance: Double,
         active: Bool
     ) -> Action {
-        switch state {
-        case .connecting(id), .open(id): break
-        case .idle, .connecting, .open, .waiting, .ended, .gone: return .none
-        }
+        guard isCurrent(id) else { return .none }
 
         let end: SubscriptionEnd
         switch failure {

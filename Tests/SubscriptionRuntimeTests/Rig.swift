@@ -1,5 +1,6 @@
 // What the tests of the runtime share: an environment played by hand.
 
+import Foundation
 import SubscriptionTesting
 
 @testable import SubscriptionRuntime
@@ -73,5 +74,19 @@ extension SubscriptionStatus {
 
     var until: ContinuousClock.Instant? {
         if case .waiting(let until) = stream { until } else { nil }
+    }
+}
+
+extension SubscriptionStateMachine.Action {
+    /// The stream to open, if it says so.
+    var opened: SubscriptionStateMachine.StreamID? {
+        if case .open(let id) = self { id } else { nil }
+    }
+}
+
+extension Seeded {
+    /// The seed of the run to play again.
+    static var given: UInt64? {
+        ProcessInfo.processInfo.environment["SUBSCRIPTION_SEED"].flatMap { UInt64($0) }
     }
 }

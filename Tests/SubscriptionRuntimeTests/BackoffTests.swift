@@ -1,0 +1,330 @@
+import SubscriptionTesting
+import Testing
+
+@testable import SubscriptionRuntime
+
+@Suite("The backoff", .timeLimit(.minutes(1)))
+struct BackoffTests {
+    // C01
+    @Test("doubles from one second to thirty, half of each step by chance", arguments: [0, 0.5, 1])
+    func doubles(chance: Double) {
+        for (attempt, seconds) in [1, 2, 4, 8, 16, 30, 30, 30].enumerated() {
+            let step = Duration.seconds(seconds)
+            let expected = step / 2 + .milliseconds(Int(Double(seconds) * 500 * chance))
+
+            #expect(Backoff.step(attempt) == step)
+            #expect(Backoff.delay(after: attempt, chance: chance, retryAfter: nil) == expected)
+        }
+    }
+
+    // C02
+    @Test("stays at its cap after any number of waits")
+    func staysAtItsCap() {
+        #expect(Backoff.delay(after: 1_000_000, chance: 1, retryAfter: nil) == .seconds(30))
+        #expect(Backoff.delay(after: .max, chance: 0, retryAfter: nil) == .seconds(15))
+        #expect(Backoff.step(-1) == .seconds(1))
+    }
+
+    // C09
+    @Test("takes its chance to the nanosecond")
+    func takesItsChanceExactly() {
+        #expect(Backoff.delay(after: 0, chance: 0.37, retryAfter: nil) == .milliseconds(685))
+        #expect(Backoff.delay(after: 2, chance: 0.37, retryAfter: nil) == .milliseconds(2740))
+    }
+
+    @Test("brings a chance outside of zero to one into it", arguments: [(-1, 0.5), (2, 1), (.nan, 1)])
+    func foreignChance(chance: Double, seconds: Double) {
+        #expect(Backoff.delay(after: 0, chance: chance, retryAfter: nil) == .seconds(seconds))
+    }
+
+    // A16
+    @Test("is never shorter than the server's word, jittered upward by up to a half")
+    func retryAfter() {
+        #expect(Backoff.delay(after: 0, chance: 0, retryAfter: .seconds(10)) == .seconds(10))
+        #expect(Backoff.delay(after: 0, chance: 1, retryAfter: .seconds(10)) == .seconds(15))
+        #expect(Backoff.delay(after: 5, chance: 0, retryAfter: .seconds(10)) == .seconds(15))
+        #expect(Backoff.delay(after: 0, chance: 1, retryAfter: .zero) == .seconds(1))
+        #expect(Backoff.delay(after: 0, chance: 1, retryAfter: .seconds(-5)) == .seconds(1))
+        #expect(Backoff.delay(after: 0, chance: 1, retryAfter: .seconds(Int64.max)) == .seconds(900))
+    }
+
+    // A16
+    @Test("covers one wait by the server's word, and a retry skips it")
+    func retryAfterCoversOneWait() async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.network(Dropped(), retryAfter: .seconds(100)))
+        var until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
+        #expect(rig.clock.now.duration(to: until) == .seconds(150))
+
+        rig.handle.retry()
+        await rig.transport.nextOpening().fail(.dropped)
+
+        until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
+        #expect(rig.clock.now.duration(to: until) == .seconds(2))
+        retention.release()
+    }
+
+    // C03, C05
+    @Test("starts over with each payload")
+    func startsOverWithAPayload() async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        for _ in 0..<4 {
+            await rig.transport.nextOpening().fail(.dropped)
+            rig.clock.advance(to: await rig.clock.nextDeadline())
+        }
+        for _ in 0..<3 {
+            let opening = await rig.openStream()
+            opening.feed(1)
+            opening.fail(.dropped)
+
+            let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
+            #expect(rig.clock.now.duration(to: until) == .seconds(1))
+            rig.clock.advance(to: await rig.clock.nextDeadline())
+        }
+        retention.release()
+    }
+
+    // C04
+    @Test("goes on over a server that accepts and drops, each opening after the first a resumption")
+    func goesOnWithoutAPayload() async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        for (round, seconds) in [1, 2, 4, 8, 16, 30, 30, 30].enumerated() {
+            await rig.openStream().fail(.dropped)
+
+            let status = await rig.handle.reaches { $0.isWaiting }
+            let until = try #require(status.until)
+            #expect(rig.clock.now.duration(to: until) == .seconds(seconds))
+            #expect(status.resumptions == round)
+            rig.clock.advance(to: await rig.clock.nextDeadline())
+        }
+        retention.release()
+    }
+
+    // C07
+    @Test("goes on over a parking")
+    func goesOnOverAParking() async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        for _ in 0..<2 {
+            await rig.transport.nextOpening().fail(.dropped)
+            rig.clock.advance(to: await rig.clock.nextDeadline())
+        }
+        await rig.transport.nextOpening().fail(.dropped)
+        await rig.handle.reaches { $0.isWaiting }
+
+        rig.environment.isActive = false
+        #expect(rig.environment.waits == 0)
+        rig.clock.advance(by: .seconds(100))
+        #expect(rig.transport.opened == 3)
+        rig.environment.isActive = true
+        await rig.transport.nextOpening().fail(.dropped)
+
+        let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
+        #expect(rig.clock.now.duration(to: until) == .seconds(8))
+        retention.release()
+    }
+
+    // C08
+    @Test("goes on over a retry")
+    func goesOnOverARetry() async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.dropped)
+        await rig.handle.reaches { $0.isWaiting }
+
+        rig.handle.retry()
+        await rig.transport.nextOpening().fail(.dropped)
+
+        let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
+        #expect(rig.clock.now.duration(to: until) == .seconds(2))
+        retention.release()
+    }
+
+    // C09
+    @Test("opens at its instant and not a nanosecond earlier")
+    func opensAtItsInstant() async throws {
+        let rig = Rig(chance: 0.37)
+        let retention = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.dropped)
+        let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
+        #expect(rig.clock.now.duration(to: until) == .milliseconds(685))
+        #expect(await rig.clock.nextDeadline() == until)
+
+        rig.clock.advance(to: until - .nanoseconds(1))
+        #expect(rig.clock.sleepers == 1)
+        #expect(rig.handle.status.isWaiting)
+        rig.clock.advance(to: until)
+
+        _ = await rig.transport.nextOpening()
+        #expect(rig.handle.status.isConnecting)
+        retention.release()
+    }
+
+    // C10
+    @Test("spreads its waits evenly over the upper half of the step, each handle by itself")
+    func spreadsEvenly() {
+        var generator = Seeded()
+        let draws = 100_000
+        var first: [Double] = []
+        var second: [Double] = []
+        for _ in 0..<draws {
+            for handle in 0..<2 {
+                let delay = Backoff.delay(
+                    after: 3,
+                    chance: Double.random(in: 0...1, using: &generator),
+                    retryAfter: nil
+                )
+                #expect(delay >= .seconds(4) && delay <= .seconds(8))
+                let part = (delay - .seconds(4)) / .seconds(4)
+                if handle == 0 { first.append(part) } else { second.append(part) }
+            }
+        }
+
+        // Kolmogorov-Smirnov against the uniform law: 1.95 / sqrt(n) is p = 0.001.
+        let sorted = first.sorted()
+        let distance = sorted.enumerated().reduce(0) { worst, point in
+            max(worst, abs(Double(point.offset) / Double(draws) - point.element))
+        }
+        #expect(distance < 1.95 / Double(draws).squareRoot(), "seed \(generator.seed)")
+
+        let mean = 0.5
+        let covariance = zip(first, second).reduce(0) { $0 + ($1.0 - mean) * ($1.1 - mean) } / Double(draws)
+        // The correlation of independent draws has a deviation of 1 / sqrt(n); four of them.
+        #expect(abs(covariance * 12) < 4 / Double(draws).squareRoot(), "seed \(generator.seed)")
+    }
+
+    // C12
+    @Test("slept through opens once, at the wake")
+    func sleptThrough() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.dropped)
+        _ = await rig.clock.nextDeadline()
+
+        rig.clock.advance(by: .seconds(3600))
+
+        _ = await rig.transport.nextOpening()
+        #expect(rig.transport.opened == 2)
+        #expect(rig.environment.waits == 0)
+        retention.release()
+    }
+
+    // C11
+    @Test("does not open when a clock wakes early")
+    func aClockThatWakesEarly() async throws {
+        let clock = EarlyClock()
+        let transport = Transport()
+        let environment = Environment(transport: transport, clock: clock)
+        let handle = environment.handle(for: "prices")
+        let retention = handle.retain()
+        let failed = await transport.nextOpening()
+        failed.fail(.dropped)
+        let until = try #require(await handle.reaches { $0.isWaiting }.until)
+
+        _ = await transport.nextOpening()
+
+        #expect(clock.now >= until)
+        #expect(clock.sleeps > 1)
+        retention.release()
+    }
+
+    // C13, M10
+    @Test("of several handles ends in the order of their instants, by one sleep at a time")
+    func severalHandles() async {
+        let clock = TestClock()
+        let transport = Transport()
+        let chances = Lock([1, 0.5, 0])
+        let environment = Environment(
+            transport: transport,
+            clock: clock,
+            unit: { chances.withLock { $0.removeFirst() } }
+        )
+        var retentions: [Retention] = []
+        for name in ["last", "second", "first"] {
+            retentions.append(environment.handle(for: name).retain())
+            await transport.nextOpening().fail(.dropped)
+            _ = await clock.nextDeadline()
+        }
+        #expect(environment.waits == 3)
+        #expect(environment.core.sleeper.armings == 3)
+
+        var order: [String] = []
+        clock.advance(by: .milliseconds(500))
+        for _ in 0..<3 {
+            order.append(await transport.nextOpening().request)
+            if order.count < 3 { clock.advance(to: await clock.nextDeadline()) }
+        }
+
+        #expect(order == ["first", "second", "last"])
+        retentions = []
+    }
+
+    // C14
+    @Test("takes no step for a failure that parks")
+    func aParkedFailureTakesNoStep() {
+        var machine = SubscriptionStateMachine()
+        let now = ContinuousClock.now
+        var id = machine.retained(active: true).opened
+        for _ in 0..<3 {
+            guard let stream = id else { break }
+            _ = machine.failed(.dropped, on: stream, now: now, chance: 1, active: true)
+            id = machine.retried(active: true).opened
+        }
+        guard let stream = id else {
+            Issue.record("it did not open")
+            return
+        }
+
+        _ = machine.failed(.dropped, on: stream, now: now, chance: 1, active: false)
+
+        #expect(machine.status.isIdle)
+        #expect(machine.status.error != nil)
+        #expect(machine.attempt == 3)
+        guard let next = machine.activityChanged(active: true).opened else {
+            Issue.record("it did not open")
+            return
+        }
+        _ = machine.failed(.dropped, on: next, now: now, chance: 1, active: true)
+        #expect(machine.status.until == now + .seconds(8))
+    }
+}
+
+/// A clock in real time that wakes ten milliseconds early.
+final class EarlyClock: SubscriptionClock {
+    private let count = Lock(0)
+
+    var sleeps: Int { count.withLock { $0 } }
+    var now: ContinuousClock.Instant { .now }
+    var minimumResolution: Duration { .zero }
+
+    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
+        count.withLock { $0 += 1 }
+        let clock = ContinuousClock()
+        let left = clock.now.duration(to: deadline)
+        guard left > .milliseconds(20) else { return try await clock.sleep(for: left / 2) }
+        try await clock.sleep(until: deadline - .milliseconds(10), tolerance: tolerance)
+    }
+}
+
+/// Random numbers that a printed seed brings back (splitmix64).
+struct Seeded: RandomNumberGenerator {
+    let seed: UInt64
+    private var state: UInt64
+
+    /// A generator of the seed; of a new one, or of the one in `SUBSCRIPTION_SEED`, by default.
+    init(seed: UInt64? = nil) {
+        self.seed = seed ?? Seeded.given ?? .random(in: .min ... .max)
+        state = self.seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}
