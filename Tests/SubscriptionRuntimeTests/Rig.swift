@@ -89,4 +89,9 @@ extension Seeded {
     static var given: UInt64? {
         ProcessInfo.processInfo.environment["SUBSCRIPTION_SEED"].flatMap { UInt64($0) }
     }
+
+    /// How many random scripts a test runs: 4000, or what `SUBSCRIPTION_SCRIPTS` says.
+    static var scripts: Int {
+        ProcessInfo.processInfo.environment["SUBSCRIPTION_SCRIPTS"].flatMap { Int($0) } ?? 4000
+    }
 }

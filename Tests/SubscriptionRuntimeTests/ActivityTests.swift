@@ -1,0 +1,418 @@
+import SubscriptionTesting
+import Testing
+
+@testable import SubscriptionRuntime
+
+@Suite("An environment's activity", .timeLimit(.minutes(1)))
+struct ActivityTests {
+    // E01
+    @Test("given up closes an open stream and keeps its owners; taken up opens it again, a resumption")
+    func openStream() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        let opening = await rig.openStream()
+
+        rig.environment.isActive = false
+
+        #expect(rig.handle.status.isIdle)
+        opening.fail(.dropped)
+        await opening.closing()
+        #expect(rig.handle.status.isIdle)
+        #expect(rig.handle.error == nil)
+        rig.environment.isActive = true
+        #expect(rig.handle.status.isConnecting)
+        #expect(rig.handle.resumptions == 0)
+        _ = await rig.openStream()
+        #expect(rig.handle.resumptions == 1)
+        retention.release()
+    }
+
+    // E02
+    @Test("given up and taken up while a stream connects, cancels that opening and opens another")
+    func connectingStream() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        let first = await rig.transport.nextOpening()
+
+        rig.environment.isActive = false
+        rig.environment.isActive = true
+
+        await first.cancellation()
+        _ = await rig.openStream()
+        #expect(rig.handle.resumptions == 1)
+        retention.release()
+    }
+
+    // E03
+    @Test("given up drops a wait; taken up opens at once")
+    func waitingStream() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.dropped)
+        await rig.handle.reaches { $0.isWaiting }
+
+        rig.environment.isActive = false
+
+        #expect(rig.handle.status.isIdle)
+        #expect(rig.handle.error != nil)
+        #expect(rig.environment.waits == 0)
+        rig.clock.advance(by: .seconds(3600))
+        #expect(rig.transport.opened == 1)
+        rig.environment.isActive = true
+        _ = await rig.openStream()
+        #expect(rig.transport.opened == 2)
+        retention.release()
+    }
+
+    // E04, E05
+    @Test("changes nothing for what is ended, or retained by nobody")
+    func endedOrUnretained() async {
+        let rig = Rig()
+        rig.environment.isActive = false
+        rig.environment.isActive = true
+        #expect(rig.handle.status.isIdle)
+        let retention = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.refused)
+        await rig.handle.reaches { $0.isEnded }
+        let revision = rig.handle.revision
+
+        rig.environment.isActive = false
+        rig.environment.isActive = true
+
+        #expect(rig.handle.revision == revision)
+        #expect(rig.transport.opened == 1)
+        retention.release()
+    }
+
+    // E06, E07
+    @Test("absent parks a new retention; taken up opens it, a resumption, unless it was released")
+    func retainedWhileInactive() async {
+        let rig = Rig()
+        rig.environment.isActive = false
+        let released = rig.environment.handle(for: "released")
+        released.retain().release()
+
+        let retention = rig.handle.retain()
+
+        #expect(rig.handle.status.isIdle)
+        rig.environment.isActive = true
+        #expect(released.status.isIdle)
+        #expect(rig.handle.status.isConnecting)
+        _ = await rig.openStream()
+        #expect(rig.handle.resumptions == 1)
+        #expect(rig.transport.opened == 1)
+        retention.release()
+    }
+
+    // E08
+    @Test("given up, is seen by a stream that has not been told: it is parked by whatever happens next")
+    func flippedButNotTold() {
+        let now = ContinuousClock.now
+        func connecting() -> (SubscriptionStateMachine, SubscriptionStateMachine.StreamID)? {
+            var machine = SubscriptionStateMachine()
+            return machine.retained(active: true).opened.map { (machine, $0) }
+        }
+        guard var (opened, stream) = connecting() else {
+            Issue.record("it did not open")
+            return
+        }
+        var failed = opened
+        var waiting = opened
+
+        guard case .stop = opened.opened(stream, active: false) else {
+            Issue.record("an opened stream is not closed")
+            return
+        }
+        #expect(opened.status.isIdle)
+        #expect(opened.status.resumptions == 0)
+
+        _ = failed.failed(.dropped, on: stream, now: now, chance: 1, active: false)
+        #expect(failed.status.isIdle)
+
+        guard case .wait(let wait, _) = waiting.failed(.dropped, on: stream, now: now, chance: 1, active: true) else {
+            Issue.record("it does not wait")
+            return
+        }
+        _ = waiting.elapsed(wait, active: false)
+        #expect(waiting.status.isIdle)
+        stream = wait
+    }
+
+    // E09
+    @Test("given up, does not keep a completion or a refusal from ending the stream")
+    func endsWhileInactive() {
+        for failure in [nil, SubscriptionFailure.refused] {
+            var machine = SubscriptionStateMachine()
+            guard let stream = machine.retained(active: true).opened else {
+                Issue.record("it did not open")
+                return
+            }
+            _ = machine.opened(stream, active: true)
+
+            if let failure {
+                _ = machine.failed(failure, on: stream, now: .now, chance: 1, active: false)
+            } else {
+                _ = machine.completed(stream)
+            }
+
+            #expect(machine.status.isEnded)
+        }
+    }
+
+    // E10
+    @Test("set to what it is does nothing")
+    func setToWhatItIs() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        _ = await rig.openStream()
+        let revision = rig.handle.revision
+
+        rig.environment.isActive = true
+        #expect(rig.handle.revision == revision)
+        rig.environment.isActive = false
+        rig.environment.isActive = false
+        #expect(rig.handle.revision == revision + 1)
+        #expect(!rig.environment.isActive)
+        retention.release()
+    }
+
+    // E11
+    @Test("set at random by several threads ends where it was set last")
+    func setAtRandom() async {
+        let rig = Rig(.init(acceptsAtOnce: true))
+        let environment = rig.environment
+        let retention = rig.handle.retain()
+        await withTaskGroup { group in
+            for thread in 0..<4 {
+                group.addTask {
+                    var generator = Seeded(seed: UInt64(thread))
+                    for _ in 0..<2500 { environment.isActive = .random(using: &generator) }
+                }
+            }
+        }
+
+        environment.isActive = true
+        await rig.handle.reaches { $0.isOpen }
+        #expect(rig.transport.live == 1)
+        environment.isActive = false
+
+        #expect(rig.handle.status.isIdle)
+        #expect(!rig.handle.isStarted)
+        await environment.end()
+        #expect(rig.transport.unclosed == 0)
+        retention.release()
+    }
+
+    // E12
+    @Test("given up leaves no stream of a thousand handles live; taken up opens those that are retained and not ended")
+    func manyHandles() async {
+        let transport = Transport()
+        let environment = Environment(transport: transport, clock: TestClock())
+        let handles = (0..<1000).map { environment.handle(for: "\($0)") }
+        let retentions = handles.prefix(900).map { $0.retain() }
+        var openings: [Transport.Opening] = []
+        for _ in 0..<900 {
+            let opening = await transport.nextOpening()
+            openings.append(opening)
+            guard let number = Int(opening.request) else { continue }
+            switch number % 4 {
+            case 0: opening.accept()
+            case 1: opening.fail(.dropped)
+            case 2: opening.fail(.refused)
+            default: break
+            }
+            await handles[number].reaches { $0.isConnecting == (number % 4 == 3) }
+        }
+
+        environment.isActive = false
+
+        #expect(environment.waits == 0)
+        for opening in openings { await opening.closing() }
+        #expect(transport.live == 0)
+        #expect(!handles.contains { $0.isActive })
+        environment.isActive = true
+        for (number, handle) in handles.enumerated() {
+            #expect(handle.isActive == (number < 900 && number % 4 != 2))
+        }
+        await environment.end()
+        #expect(environment.running == 0)
+        _ = retentions
+    }
+
+    // E13
+    @Test("may be given up from a loop over statuses")
+    func givenUpFromALoop() async {
+        let rig = Rig()
+        let environment = rig.environment
+        let retention = rig.handle.retain()
+        let loop = Task {
+            for await status in rig.handle.statuses where status.isWaiting {
+                environment.isActive = false
+                return
+            }
+        }
+
+        await rig.transport.nextOpening().fail(.dropped)
+
+        await loop.value
+        #expect(rig.handle.status.isIdle)
+        retention.release()
+    }
+
+    // E14, A8
+    @Test("given up loses nothing that was accepted: it comes before the baseline of the next opening")
+    func acceptedPayloadsComeFirst() async throws {
+        let rig = Rig()
+        var deliveries = rig.handle.deliveries(limit: 4).makeAsyncIterator()
+        let first = await rig.openStream()
+        first.feed(1, 2)
+        await rig.handle.reaches(events: 2)
+
+        rig.environment.isActive = false
+        rig.environment.isActive = true
+        let second = await rig.openStream()
+        second.feed(3)
+
+        var taken: [Delivery<Int>?] = []
+        for _ in 0..<5 { taken.append(try await deliveries.next()) }
+        #expect(
+            taken == [.baseline(.opened), .payload(1), .payload(2), .baseline(.resumed(1)), .payload(3)]
+        )
+    }
+
+    // E15
+    @Test("given up while the stream is held back drops what was not accepted")
+    func heldBack() async throws {
+        let rig = Rig()
+        var deliveries = rig.handle.deliveries(limit: 4).makeAsyncIterator()
+        let first = await rig.openStream()
+        first.feed(1, 2, 3)
+        await rig.handle.reaches(events: 2)
+
+        rig.environment.isActive = false
+        await first.closing()
+        rig.environment.isActive = true
+        _ = await rig.openStream()
+
+        var taken: [Delivery<Int>?] = []
+        for _ in 0..<4 { taken.append(try await deliveries.next()) }
+        #expect(taken == [.baseline(.opened), .payload(1), .payload(2), .baseline(.resumed(1))])
+        #expect(rig.handle.events == 2)
+    }
+
+    // E16
+    @Test("flipped while handles are made and retained leaves none in the other state")
+    func flippedWhileRetained() async {
+        let transport = Transport(.init(acceptsAtOnce: true))
+        let environment = Environment(transport: transport, clock: TestClock())
+        let rounds = 2000
+        let retained = Task {
+            (0..<rounds).map { number in
+                let handle = environment.handle(for: "\(number)")
+                return (handle, handle.retain())
+            }
+        }
+        for _ in 0..<50 {
+            environment.isActive = false
+            environment.isActive = true
+        }
+        let handles = await retained.value
+
+        #expect(handles.allSatisfy { $0.0.isActive })
+        environment.isActive = false
+        #expect(!handles.contains { $0.0.isActive })
+        await environment.end()
+        #expect(transport.unclosed == 0)
+    }
+}
+
+@Suite("The resumptions and the error", .timeLimit(.minutes(1)))
+struct ResumptionTests {
+    // F01, F02
+    @Test("are none at a first opening, and one after failures before it")
+    func beforeTheFirstOpening() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        for _ in 0..<3 {
+            await rig.transport.nextOpening().fail(.dropped)
+            rig.clock.advance(to: await rig.clock.nextDeadline())
+        }
+
+        _ = await rig.openStream()
+
+        #expect(rig.handle.resumptions == 1)
+        retention.release()
+    }
+
+    // F03, F06
+    @Test("rise by one for one outage, however many attempts; the error stays until the opening")
+    func oneOutage() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        await rig.openStream().fail(.dropped)
+        for _ in 0..<6 {
+            await rig.handle.reaches { $0.isWaiting }
+            #expect(rig.handle.error != nil)
+            rig.clock.advance(to: await rig.clock.nextDeadline())
+            let opening = await rig.transport.nextOpening()
+            #expect(rig.handle.error != nil)
+            #expect(rig.handle.resumptions == 0)
+            opening.fail(.dropped)
+        }
+        rig.clock.advance(to: await rig.clock.nextDeadline())
+
+        _ = await rig.openStream()
+
+        #expect(rig.handle.resumptions == 1)
+        #expect(rig.handle.error == nil)
+        retention.release()
+    }
+
+    // F04
+    @Test("have risen before the first payload of the new stream")
+    func beforeTheFirstPayload() async throws {
+        let rig = Rig()
+        var deliveries = rig.handle.deliveries().makeAsyncIterator()
+        await rig.openStream().fail(.dropped)
+        rig.clock.advance(to: await rig.clock.nextDeadline())
+        let opening = await rig.transport.nextOpening()
+        opening.feed(1)
+        opening.accept()
+        await rig.handle.reaches { $0.isOpen }
+
+        #expect(try await deliveries.next() == .baseline(.resumed(1)))
+        #expect(rig.handle.resumptions == 1)
+        #expect(try await deliveries.next() == .payload(1))
+        #expect(rig.handle.events >= 1)
+    }
+
+    // F07
+    @Test("are told apart from a completion, which clears the error")
+    func completion() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.dropped)
+        rig.clock.advance(to: await rig.clock.nextDeadline())
+
+        await rig.openStream().complete()
+
+        #expect(await rig.handle.reaches { $0.isCompleted }.error == nil)
+        retention.release()
+    }
+
+    // F08
+    @Test("do not rise for a retention after the last release")
+    func afterTheLastRelease() async {
+        let rig = Rig()
+        let first = rig.handle.retain()
+        await rig.openStream().fail(.dropped)
+        await rig.handle.reaches { $0.isWaiting }
+        first.release()
+
+        let second = rig.handle.retain()
+        _ = await rig.openStream()
+
+        #expect(rig.handle.resumptions == 0)
+        second.release()
+    }
+}

@@ -1,0 +1,193 @@
+import SubscriptionTesting
+import Testing
+
+@testable import SubscriptionRuntime
+
+@Suite("An environment's end", .timeLimit(.minutes(1)))
+struct EndTests {
+    // I01
+    @Test("ends every subscription for good before it first suspends, whatever its state")
+    func everyState() async {
+        let transport = Transport()
+        let environment = Environment(transport: transport, clock: TestClock())
+        let handles = ["idle", "connecting", "open", "waiting", "refused"].map { environment.handle(for: $0) }
+        let retentions = handles.dropFirst().map { $0.retain() }
+        for _ in retentions {
+            let opening = await transport.nextOpening()
+            switch opening.request {
+            case "open": opening.accept()
+            case "waiting": opening.fail(.dropped)
+            case "refused": opening.fail(.refused)
+            default: break
+            }
+        }
+        await handles[2].reaches { $0.isOpen }
+        await handles[3].reaches { $0.isWaiting }
+        await handles[4].reaches { $0.isRefused }
+
+        // What `end()` does before its first suspension.
+        environment.core.end()
+
+        for handle in handles {
+            #expect(handle.status.isGone)
+            guard case .environment(.gone)? = handle.error else {
+                Issue.record("the error is \(String(describing: handle.error))")
+                return
+            }
+        }
+        #expect(environment.waits == 0)
+        await environment.end()
+        #expect(environment.running == 0)
+        #expect(transport.opened == 4)
+        #expect(transport.unclosed == 0)
+    }
+
+    // I02, I03
+    @Test("asked for twice returns twice, once no call into the transport runs")
+    func twice() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        _ = await rig.openStream()
+        let environment = rig.environment
+
+        async let first: Void = environment.end()
+        async let second: Void = environment.end()
+        _ = await (first, second)
+
+        #expect(environment.running == 0)
+        #expect(rig.transport.unclosed == 0)
+        #expect(rig.handle.status.isGone)
+        retention.release()
+        #expect(rig.handle.status.isGone)
+    }
+
+    // I04
+    @Test("leaves nothing that could open again")
+    func nothingOpensAgain() async {
+        let rig = Rig()
+        await rig.environment.end()
+
+        let retention = rig.handle.retain()
+        rig.handle.retry()
+        rig.environment.isActive = false
+        rig.environment.isActive = true
+
+        #expect(rig.handle.status.isGone)
+        #expect(!rig.environment.isActive)
+        let other = rig.environment.handle(for: "other")
+        #expect(other.status.isGone)
+        let another = other.retain()
+        #expect(other.status.isGone)
+        await #expect(throws: SubscriptionEnd.self) {
+            for try await _ in other.deliveries() {}
+        }
+        #expect(rig.transport.opened == 0)
+        retention.release()
+        another.release()
+    }
+
+    // I05
+    @Test("comes when it is let go of, retained or not")
+    func letGoOf() async {
+        let transport = Transport()
+        var environment: Environment? = Environment(transport: transport, clock: TestClock())
+        let handle = environment?.handle(for: "prices")
+        let retention = handle?.retain()
+        let opening = await transport.nextOpening()
+        opening.accept()
+        await handle?.reaches { $0.isOpen }
+
+        environment = nil
+
+        #expect(handle?.status.isGone == true)
+        await opening.closing()
+        retention?.release()
+    }
+
+    // I06
+    @Test("ends a stream that is held back")
+    func heldBack() async throws {
+        let rig = Rig()
+        var deliveries = rig.handle.deliveries(limit: 2).makeAsyncIterator()
+        let opening = await rig.openStream()
+        opening.feed(1, 2, 3)
+        await rig.handle.reaches(events: 1)
+
+        await rig.environment.end()
+
+        #expect(rig.environment.running == 0)
+        await #expect(throws: SubscriptionEnd.self) { try await deliveries.next() }
+    }
+
+    // I07
+    @Test("leaves nothing of it in memory")
+    func memory() async {
+        weak var transport: Transport?
+        weak var clock: TestClock?
+        weak var core: EnvironmentCore<String, Int>?
+        weak var handle: Handle?
+        do {
+            let rig = Rig()
+            transport = rig.transport
+            clock = rig.clock
+            core = rig.environment.core
+            handle = rig.handle
+            let retention = rig.handle.retain()
+            await rig.openStream().fail(.dropped)
+            await rig.handle.reaches { $0.isWaiting }
+            _ = await rig.clock.nextDeadline()
+            await rig.environment.end()
+            retention.release()
+        }
+
+        // The sleep was cancelled, and its task may take a moment to return.
+        let patience = ContinuousClock.now + .seconds(20)
+        while core != nil || transport != nil || clock != nil, ContinuousClock.now < patience { await Task.yield() }
+        #expect(handle == nil)
+        #expect(core == nil)
+        #expect(transport == nil)
+        #expect(clock == nil)
+    }
+
+    // I08
+    @Test("waits for a deaf transport, though everybody is told at once")
+    func deafTransport() async {
+        let rig = Rig(.init(isDeaf: true))
+        let retention = rig.handle.retain()
+        let opening = await rig.transport.nextOpening()
+        let environment = rig.environment
+        let end = Task { await environment.end() }
+        let status = await rig.handle.reaches { $0.isGone }
+        #expect(status.isGone)
+        #expect(environment.running == 1)
+
+        opening.accept()
+
+        await end.value
+        #expect(environment.running == 0)
+        #expect(rig.transport.unclosed == 0)
+        retention.release()
+    }
+
+    // I09, M08
+    @Test("while handles are asked for and retained leaves none of them live")
+    func whileHandlesAreRetained() async {
+        for round in 0..<200 {
+            let transport = Transport(.init(acceptsAtOnce: true))
+            let environment = Environment(transport: transport, clock: TestClock())
+            let retaining = Task {
+                (0..<20).map { number in
+                    let handle = environment.handle(for: "\(round) \(number)")
+                    return (handle, handle.retain())
+                }
+            }
+
+            await environment.end()
+            let retained = await retaining.value
+
+            #expect(retained.allSatisfy { $0.0.status.isGone })
+            await environment.end()
+            #expect(transport.unclosed == 0)
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import SubscriptionTesting
+import Testing
+
+@testable import SubscriptionRuntime
+
+@Suite("Equal requests", .timeLimit(.minutes(1)))
+struct SharingTests {
+    // G01
+    @Test("of one environment share one handle and one stream")
+    func oneEnvironment() async {
+        let rig = Rig()
+
+        let again = rig.environment.handle(for: "prices")
+
+        #expect(again === rig.handle)
+        let retentions = [rig.handle.retain(), again.retain()]
+        _ = await rig.openStream()
+        #expect(rig.transport.opened == 1)
+        for retention in retentions { retention.release() }
+    }
+
+    /// A request whose every value has the same hash.
+    struct Colliding: Hashable {
+        var name: String
+
+        func hash(into hasher: inout Hasher) {}
+    }
+
+    // G02
+    @Test("are equal by their equality: equal hashes alone share nothing")
+    func equalHashes() {
+        let environment = SubscriptionEnvironment<Colliding, Int>(transport: nil)
+
+        #expect(environment.handle(for: .init(name: "a")) !== environment.handle(for: .init(name: "b")))
+    }
+
+    // G03, A11
+    @Test("of two environments share nothing, not even over one transport")
+    func twoEnvironments() async {
+        let transport = Transport()
+        let environments = (0..<2).map { _ in Environment(transport: transport, clock: TestClock()) }
+        let handles = environments.map { $0.handle(for: "prices") }
+        let retentions = handles.map { $0.retain() }
+
+        #expect(handles[0] !== handles[1])
+        _ = await transport.nextOpening()
+        _ = await transport.nextOpening()
+        #expect(transport.opened == 2)
+        for retention in retentions { retention.release() }
+    }
+
+    // G04
+    @Test("asked for by many tasks at once share one handle")
+    func manyTasks() async {
+        let environment = Environment(transport: nil)
+        let first = environment.handle(for: "prices")
+
+        let areSame = await withTaskGroup { group in
+            for _ in 0..<64 {
+                group.addTask { (0..<100).allSatisfy { _ in environment.handle(for: "prices") === first } }
+            }
+            return await group.allSatisfy { $0 }
+        }
+
+        #expect(areSame)
+        #expect(environment.registered == 1)
+    }
+
+    // G05, G09, A23
+    @Test("leave nothing behind once their handle is let go of")
+    func letGoOf() {
+        let environment = Environment(transport: nil)
+
+        for number in 0..<100_000 { _ = environment.handle(for: "\(number)") }
+
+        #expect(environment.registered == 0)
+    }
+
+    // G06, M06
+    @Test("let go of and asked for at once never share a handle that is gone")
+    func letGoOfAndAskedFor() async {
+        let environment = Environment(transport: nil)
+
+        await withTaskGroup { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    for _ in 0..<20_000 {
+                        let handle = environment.handle(for: "prices")
+                        #expect(handle === environment.handle(for: "prices"))
+                    }
+                }
+            }
+        }
+
+        #expect(environment.registered == 0)
+    }
+
+    // G07, A4
+    @Test("retained again while the stream waits do not hasten it")
+    func retainedWhileWaiting() async {
+        let rig = Rig()
+        let first = rig.handle.retain()
+        await rig.transport.nextOpening().fail(.dropped)
+        let until = await rig.handle.reaches { $0.isWaiting }.until
+
+        let second = rig.handle.retain()
+
+        #expect(rig.handle.status.until == until)
+        #expect(rig.transport.opened == 1)
+        first.release()
+        #expect(rig.handle.status.until == until)
+        second.release()
+    }
+
+    // G08
+    @Test("asked for again after the stream completed open it, a resumption for all")
+    func askedForAgainAfterTheEnd() async throws {
+        let rig = Rig()
+        let observer = rig.handle.retain()
+        await rig.openStream().complete()
+        await rig.handle.reaches { $0.isCompleted }
+
+        var deliveries = rig.handle.deliveries().makeAsyncIterator()
+
+        #expect(rig.handle.status.isConnecting)
+        _ = await rig.openStream()
+        #expect(try await deliveries.next() == .baseline(.resumed(1)))
+        observer.release()
+    }
+
+    @Test("keep their handle while deliveries or a retention of it live, though nobody holds the handle")
+    func heldByAnOwner() async {
+        let environment = Environment(transport: Transport(), clock: TestClock())
+        let deliveries = environment.handle(for: "prices").deliveries()
+
+        let retention = environment.handle(for: "prices").retain()
+        #expect(environment.registered == 1)
+        #expect(environment.handle(for: "prices").isActive)
+
+        _ = consume deliveries
+        #expect(environment.registered == 1)
+        retention.release()
+        _ = consume retention
+        await environment.end()
+        #expect(environment.registered == 0)
+    }
+}
