@@ -57,6 +57,9 @@ struct BlockBatch {
     /// The size of all data that shares the batch's buffer.
     private(set) var sharedCount = 0
 
+    /// From where on the chunk has no line end; `Int.max` where reading ended before that was known.
+    private(set) var emptyFrom = Int.max
+
     /// Whether the last block ended by a CR that is the chunk's last byte: an LF that follows belongs to it.
     private(set) var endsInReturn = false
 
@@ -92,8 +95,11 @@ struct BlockBatch {
                 lineEnd = position
                 next = position + 1
             } else {
-                lineEnd = ends.next(in: chunk, from: position)
-                if lineEnd == end { break reading }
+                lineEnd = Self.lineEnd(of: chunk, from: position, first: first, &ends)
+                if lineEnd == end {
+                    emptyFrom = position
+                    break reading
+                }
                 next = lineEnd + 1
                 if chunk.byte(lineEnd) == UInt8(ascii: "\r"), next < end, chunk.byte(next) == UInt8(ascii: "\n") {
                     next += 1
@@ -148,6 +154,16 @@ struct BlockBatch {
         records.removeLast(records.count - recordsBefore)
         lines.removeLast(lines.count - linesBefore)
         return blockStart
+    }
+
+    /// Where a line ends that begins with `first`; all but data is mostly short.
+    @inline(__always)
+    private static func lineEnd(of chunk: RawSpan, from start: Int, first: UInt8, _ ends: inout LineEnds) -> Int {
+        if first != UInt8(ascii: "d"), start <= chunk.byteCount - 16 {
+            let count = chunk.lineCount16(start)
+            if count < 16 { return start + count }
+        }
+        return ends.next(in: chunk, from: start)
     }
 
     /// One `data` line; false where the data passes the limit.

@@ -49,10 +49,39 @@ extension RawSpan {
         }
     }
 
+    /// How many of the 16 bytes from an offset on come before the first LF or CR; 16 where there is neither.
+    ///
+    /// For short lines: memchr(3) costs its call.
+    @inline(__always)
+    func lineCount16(_ offset: Int) -> Int {
+        let low = Self.lineEnds(
+            in: UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+        )
+        if low != 0 { return low.trailingZeroBitCount >> 3 }
+        let high = Self.lineEnds(
+            in: UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset + 8, as: UInt64.self))
+        )
+        return 8 + high.trailingZeroBitCount >> 3
+    }
+
+    /// Of a word's bytes that are LF or CR, the lowest has its top bit set here; bytes above it may have theirs.
+    ///
+    /// Subtracting 1 from each byte sets the top bit of one that was zero; a borrow only spoils higher bytes.
+    @inline(__always)
+    private static func lineEnds(in word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let lineFeeds = word ^ (ones &* 0x0A)
+        let returns = word ^ (ones &* 0x0D)
+        return (((lineFeeds &- ones) & ~lineFeeds) | ((returns &- ones) & ~returns)) & (ones &* 0x80)
+    }
+
     /// Whether two ranges of one length hold the same bytes.
     @inline(__always)
     func isEqual(at left: Int, _ right: Int, count: Int) -> Bool {
         precondition(0 <= left && 0 <= right && 0 <= count && left <= byteCount - count && right <= byteCount - count)
+        if 4 <= count, count <= 8 {
+            return word(left) == word(right) && word(left + count - 4) == word(right + count - 4)
+        }
         return unsafe withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return true }
             return unsafe memcmp(base + left, base + right, count) == 0
@@ -77,12 +106,14 @@ extension RawSpan {
 
     /// Appends a range to a buffer that is to hold at most `limit` bytes.
     ///
-    /// The buffer's memory doubles, so n bytes cost O(n) however they come, and stops at the limit.
-    func append(from start: Int, to end: Int, onto buffer: inout [UInt8], limit: Int) {
+    /// The buffer's memory doubles, so n bytes cost O(n) however they come, and stops at the limit; or it goes to the
+    /// `expected` size where that is within the doubling.
+    func append(from start: Int, to end: Int, onto buffer: inout [UInt8], limit: Int, expecting expected: Int = 0) {
         precondition(0 <= start && start <= end && end <= byteCount)
         let count = buffer.count + (end - start)
         if count > buffer.capacity {
-            buffer.reserveCapacity(Swift.max(count, Swift.min(2 * count, limit)))
+            let size = count <= expected && expected <= 2 * count ? expected : Swift.min(2 * count, limit)
+            buffer.reserveCapacity(Swift.max(count, size))
         }
         if end - start == 1 {
             buffer.append(byte(start))

@@ -139,6 +139,7 @@ public struct EventStreamParser: Sendable {
                 }
                 skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
                 isInBlock = position < chunk.byteCount
+                ends.emptyFrom = batch.emptyFrom
             }
         }
     }
@@ -220,6 +221,8 @@ public struct EventStreamParser: Sendable {
         to visitor: inout Visitor
     ) -> Bool {
         let shared = chunk.gather(batch)
+        var lastEventID = lastEventID
+        defer { self.lastEventID = lastEventID }
         var offset = 0
         var types = TypeName()
         for record in batch.records {

@@ -4,7 +4,7 @@
 /// included.
 public protocol EventStreamVisitor {
     /// An event was dispatched.
-    mutating func event(_ event: ServerSentEvent) -> Bool
+    mutating func event(_ event: consuming ServerSentEvent) -> Bool
 
     /// A block ended that had an `event` field and no data. The standard dispatches nothing for it.
     mutating func blockWithoutData(type: String) -> Bool

@@ -13,9 +13,13 @@ struct LineEnds {
     private var carriageReturn = 0
     private var hasReturn = false
 
+    /// From where on the chunk is known to have neither.
+    var emptyFrom = Int.max
+
     /// The offset of the first LF or CR at or after `position`; the chunk's end where there is none.
     @inline(__always)
     mutating func next(in chunk: RawSpan, from position: Int) -> Int {
+        if position >= emptyFrom { return chunk.byteCount }
         if lineFeed < position {
             lineFeed = chunk.firstOffset(of: UInt8(ascii: "\n"), from: position, to: chunk.byteCount)
         }

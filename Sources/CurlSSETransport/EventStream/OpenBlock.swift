@@ -42,6 +42,8 @@ struct OpenBlock: Sendable {
     private var matched = 0
 
     private var data: [UInt8] = []
+    /// The size of the last assembled data: the next is often of that size.
+    private var expectedCount = 0
     private var hasData = false
     private var type: [UInt8] = []
     private var id: [UInt8] = []
@@ -179,7 +181,7 @@ struct OpenBlock: Sendable {
         switch field {
         case .data:
             guard count <= limit - data.count else { throw EventStreamError(part: .data, limit: limit) }
-            chunk.append(from: start, to: end, onto: &data, limit: limit)
+            chunk.append(from: start, to: end, onto: &data, limit: limit, expecting: expectedCount)
         case .retry:
             retry.append(chunk, from: start, to: end)
         case .event, .id, .comment:
@@ -227,6 +229,7 @@ struct OpenBlock: Sendable {
         let newType = type.isEmpty ? nil : String(decoding: type, as: UTF8.self)
         let notice: Notice
         if hasData {
+            expectedCount = data.count
             // The assembled buffer becomes the event's own: no copy.
             let event = ServerSentEvent(
                 type: newType ?? "message",
