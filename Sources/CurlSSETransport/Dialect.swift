@@ -45,7 +45,7 @@ public protocol DialectReader: Sendable {
     ///
     /// - Parameter event: The event. Its data may share a buffer with its neighbours.
     /// - Returns: What it means. After `completed` or a failure nothing more is read.
-    mutating func read(_ event: ServerSentEvent) -> Reading<Payload>
+    mutating func read(_ event: consuming ServerSentEvent) -> Reading<Payload>
 
     /// Reads a block that had an `event` field and no data.
     ///

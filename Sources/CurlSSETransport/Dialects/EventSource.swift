@@ -46,7 +46,7 @@ public struct EventSource: Dialect {
         public init() {}
 
         /// The event is the payload.
-        public mutating func read(_ event: ServerSentEvent) -> Reading<ServerSentEvent> { .payload(event) }
+        public mutating func read(_ event: consuming ServerSentEvent) -> Reading<ServerSentEvent> { .payload(event) }
 
         /// The event, its data with a buffer of its own.
         public static func detached(_ payload: ServerSentEvent) -> ServerSentEvent {

@@ -57,7 +57,7 @@ public struct GraphQLSSE: Dialect {
         ///
         /// - Parameter event: The event.
         /// - Returns: A result, the completion, a failure, or nothing.
-        public mutating func read(_ event: ServerSentEvent) -> Reading<GraphQLResult> {
+        public mutating func read(_ event: consuming ServerSentEvent) -> Reading<GraphQLResult> {
             switch event.type {
             case "next", "message":
                 if !hasResult {
