@@ -102,8 +102,15 @@ public struct EventStreamParser: Sendable {
     ///   ID, or inside a line that was or could have become one of these. False where the parser was spent before.
     public mutating func finish() -> Bool {
         guard !isSpent else { return false }
+        let losesHalf = isInBlock && block.hasPartOfEvent
+        spend()
+        return losesHalf
+    }
+
+    /// Nothing more is read, and nothing more is held.
+    private mutating func spend() {
         isSpent = true
-        return isInBlock && block.hasPartOfEvent
+        block = OpenBlock(limit: maxEventBytes, keepsComments: keepsComments)
     }
 
     private mutating func parse<Visitor: EventStreamVisitor>(
@@ -117,10 +124,7 @@ public struct EventStreamParser: Sendable {
         while position < chunk.byteCount {
             if isInBlock {
                 guard let notice = try readOpenBlock(chunk, &position, &ends) else { return }
-                guard report(notice, to: &visitor) else {
-                    isSpent = true
-                    return
-                }
+                guard report(notice, to: &visitor) else { return spend() }
             } else {
                 var batch = BlockBatch()
                 position = batch.read(
@@ -132,10 +136,7 @@ public struct EventStreamParser: Sendable {
                 )
                 if !batch.records.isEmpty {
                     expected = min(batch.records.count, Self.maxExpected)
-                    guard report(batch, of: chunk, to: &visitor) else {
-                        isSpent = true
-                        return
-                    }
+                    guard report(batch, of: chunk, to: &visitor) else { return spend() }
                 }
                 skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
                 isInBlock = position < chunk.byteCount
@@ -186,7 +187,7 @@ public struct EventStreamParser: Sendable {
             }
             return notice
         } catch {
-            isSpent = true
+            spend()
             throw error
         }
     }
