@@ -416,11 +416,16 @@ final class ReplayServerLoop {
                 connection.isBusy = true
                 return false
             }
-            switch connection.socket.send(bytes) {
+            let outcome = shared.record { journal in
+                // Under the lock, so that the journal is never behind what the peer has seen. It does not block.
+                let outcome = connection.socket.send(bytes)
+                if case .done(let count) = outcome { journal.sent(count, on: connection.number) }
+                return outcome
+            }
+            switch outcome {
             case .done(let count):
                 connection.sent(count)
                 budget -= count
-                shared.record { $0.sent(count, on: connection.number) }
             case .notNow:
                 if !connection.wantsToWrite { shared.record { $0.heldBack(connection.number) } }
                 connection.wantsToWrite = true
@@ -449,18 +454,22 @@ final class ReplayServerLoop {
     private func end(_ connection: ReplayServerConnection, by cut: ReplayServer.Cut, problem: String? = nil) {
         guard !connection.isOver else { return }
         connection.isOver = true
-        switch cut {
-        case .close:
+        if cut == .close {
             // Unread bytes would turn the FIN into a RST. Bounded: who sends without end gets the RST.
-            connection.socket.finish()
             for _ in 0..<64 {
                 guard case .done = connection.socket.receive(into: &buffer) else { break }
             }
-            connection.socket.close()
-        case .reset:
-            connection.socket.reset()
         }
-        shared.record { $0.ended(connection.number, problem: problem, at: .now) }
+        shared.record { journal in
+            switch cut {
+            case .close:
+                connection.socket.finish()
+                connection.socket.close()
+            case .reset:
+                connection.socket.reset()
+            }
+            journal.ended(connection.number, problem: problem, at: .now)
+        }
     }
 }
 
