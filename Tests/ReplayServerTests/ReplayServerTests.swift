@@ -299,6 +299,14 @@ struct ReplayServerTests {
         #expect(await isFulfilled == false)
     }
 
+    @Test("ends every wait at its deadline, also while nothing happens", .timeLimit(.minutes(1)))
+    func deadlines() async throws {
+        let server = try ReplayServer()
+        for _ in 0..<20 {
+            #expect(await server.waitUntil(timeout: .milliseconds(2)) { $0.connections == 1 } == false)
+        }
+    }
+
     @Test("takes a wait's condition as it is, at its deadline, and at its task's cancellation")
     func waits() async throws {
         let server = try ReplayServer(otherwise: [.silence])
