@@ -41,15 +41,19 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
 
     // MARK: The loop's side
 
-    /// Hands a segment over and wakes the reader.
+    /// Hands segments over and wakes the reader.
     ///
     /// True when the buffer is full now.
-    func append(_ segment: PayloadSegment<Payload>) -> Bool {
+    func append(_ segments: [PayloadSegment<Payload>]) -> Bool {
         let (waiter, isFull) = state.withLock { state -> (Waiter?, Bool) in
             guard state.ending == nil else { return (nil, false) }
-            state.buffer.append(segment)
+            var hasPayload = false
+            for segment in segments {
+                state.buffer.append(segment)
+                hasPayload = hasPayload || !segment.payloads.isEmpty
+            }
             // A move of the position alone is for whoever looks next.
-            guard !segment.payloads.isEmpty else { return (nil, state.buffer.isFull) }
+            guard hasPayload else { return (nil, state.buffer.isFull) }
             defer { state.waiter = nil }
             return (state.waiter, state.buffer.isFull)
         }

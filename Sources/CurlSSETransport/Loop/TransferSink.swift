@@ -41,17 +41,17 @@ protocol TransferSink: AnyObject {
 
 /// Reads one response by a dialect.
 final class StreamSink<D: Dialect>: TransferSink {
-    /// Pending payloads are handed over at so many: half of an owner's default limit, so that the runtime can pass
-    /// them on as they are.
-    static var maximumCount: Int { 128 }
+    /// A segment has so many payloads at most: half of an owner's default limit, so that the runtime can pass it on as
+    /// it is.
+    static var segmentCount: Int { 128 }
 
-    /// Pending payloads are handed over at so many bytes.
-    static var maximumBytes: Int { 64 << 10 }
+    /// What is pending is handed over at so many bytes: waking the reader costs more than reading a hundred events.
+    static var handOverBytes: Int { 64 << 10 }
 
     private let channel: PayloadChannel<D.Payload>
     private var parser: EventStreamParser
     private var reader: D.Reader
-    private var pending = PayloadSegment<D.Payload>()
+    private var pending = PendingSegments<D.Payload>()
     private var position: StreamPosition
     private let resumes: Bool
     private let onComment: (@Sendable (String) -> Void)?
@@ -93,13 +93,13 @@ final class StreamSink<D: Dialect>: TransferSink {
         // Moved out for the length of the chunk: the parser's loop works on locals, without exclusivity checks.
         var visitor = SinkVisitor<D>(
             reader: reader,
-            segment: pending,
+            pending: pending,
             position: position,
             resumes: resumes,
             onComment: onComment,
             channel: channel
         )
-        pending = PayloadSegment()
+        pending = PendingSegments()
         var failure: DialectFailure?
         do {
             try parser.parse(chunk, to: &visitor)
@@ -107,7 +107,7 @@ final class StreamSink<D: Dialect>: TransferSink {
             failure = DialectFailure(kind: .network, message: "\(error)")
         }
         reader = visitor.reader
-        pending = visitor.segment
+        pending = visitor.pending
         position = visitor.position
         payloadCount += visitor.count
         isFull = isFull || visitor.isFull
@@ -127,9 +127,7 @@ final class StreamSink<D: Dialect>: TransferSink {
 
     func flush() {
         guard !pending.isEmpty else { return }
-        let segment = pending
-        pending = PayloadSegment()
-        if channel.append(segment) { isFull = true }
+        if channel.append(pending.takeAll()) { isFull = true }
     }
 
     func end(_ ending: StreamEnding) {
@@ -144,7 +142,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     private static var overhead: Int { 64 }
 
     var reader: D.Reader
-    var segment: PayloadSegment<D.Payload>
+    var pending: PendingSegments<D.Payload>
     var position: StreamPosition
     let resumes: Bool
     let onComment: (@Sendable (String) -> Void)?
@@ -159,11 +157,10 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
         // After the payload: a position counts once what came before it was taken.
         if resumes, event.lastEventID != position.lastEventID {
             position.lastEventID = event.lastEventID
-            segment.moved(to: position)
+            pending.last.moved(to: position)
         }
-        if segment.payloads.count >= StreamSink<D>.maximumCount || segment.bytes >= StreamSink<D>.maximumBytes {
-            handOver()
-        }
+        if pending.last.payloads.count >= StreamSink<D>.segmentCount { pending.close() }
+        if pending.bytes >= StreamSink<D>.handOverBytes, channel.append(pending.takeAll()) { isFull = true }
         return goesOn
     }
 
@@ -174,14 +171,14 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     mutating func lastEventIDMoved(to id: String) -> Bool {
         guard resumes, id != position.lastEventID else { return true }
         position.lastEventID = id
-        segment.moved(to: position)
+        pending.last.moved(to: position)
         return true
     }
 
     mutating func retryChanged(to retry: Duration) -> Bool {
         guard resumes, retry != position.retry else { return true }
         position.retry = retry
-        segment.moved(to: position)
+        pending.last.moved(to: position)
         return true
     }
 
@@ -193,8 +190,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     private mutating func take(_ reading: Reading<D.Payload>, bytes: Int) -> Bool {
         switch reading {
         case .payload(let payload):
-            segment.payloads.append(payload)
-            segment.bytes += bytes + Self.overhead
+            pending.append(payload, bytes: bytes + Self.overhead)
             count += 1
             return true
         case .nothing:
@@ -206,11 +202,5 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
             ending = .failed(failure)
             return false
         }
-    }
-
-    private mutating func handOver() {
-        let full = segment
-        segment = PayloadSegment()
-        if channel.append(full) { isFull = true }
     }
 }

@@ -21,6 +21,40 @@ struct PayloadSegment<Payload: Sendable>: Sendable {
     }
 }
 
+/// Segments that were read and not yet handed over.
+struct PendingSegments<Payload: Sendable>: Sendable {
+    private var closed: [PayloadSegment<Payload>] = []
+
+    /// The segment that payloads are added to.
+    var last = PayloadSegment<Payload>()
+
+    /// What all of it holds in memory, about.
+    private(set) var bytes = 0
+
+    /// Whether there is nothing to hand over.
+    var isEmpty: Bool { closed.isEmpty && last.isEmpty }
+
+    /// Adds a payload.
+    mutating func append(_ payload: Payload, bytes count: Int) {
+        last.payloads.append(payload)
+        last.bytes += count
+        bytes += count
+    }
+
+    /// Begins another segment.
+    mutating func close() {
+        closed.append(last)
+        last = PayloadSegment()
+    }
+
+    /// Takes everything.
+    mutating func takeAll() -> [PayloadSegment<Payload>] {
+        if !last.isEmpty { closed.append(last) }
+        defer { self = PendingSegments() }
+        return closed
+    }
+}
+
 /// A queue of segments, bounded in bytes.
 ///
 /// Full at the high water and not before: the chunk that passes it is still taken, so it holds at most the high water
