@@ -98,7 +98,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     /// How often `open` was called.
     public var opened: Int { tally.counts.opened }
 
-    /// How many openings and streams there are that were neither cancelled nor closed.
+    /// How many calls wait for the test, to open or to bring more, that were not cancelled.
     public var live: Int { tally.counts.live }
 
     /// The most there ever were at once of ``live``.
@@ -148,13 +148,18 @@ final class ScriptedTally: Sendable {
     func began() {
         state.withLock { counts in
             counts.opened += 1
-            counts.live += 1
             counts.unclosed += 1
+        }
+    }
+
+    func entered() {
+        state.withLock { counts in
+            counts.live += 1
             counts.mostLive = max(counts.mostLive, counts.live)
         }
     }
 
-    func diedDown() {
+    func left() {
         state.withLock { $0.live -= 1 }
     }
 
@@ -178,7 +183,8 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         var end: End?
         var isCancelled = false
         var isClosed = false
-        var isLive = true
+        /// Whether a call waits, not cancelled.
+        var isLive = false
         var asked: CheckedContinuation<Result<Void, SubscriptionFailure>, Never>?
         var reader: CheckedContinuation<Void, Never>?
         var awaitingCancellation: [CheckedContinuation<Void, Never>] = []
@@ -318,7 +324,9 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     /// Waits for the test's answer.
     func answer() async throws(SubscriptionFailure) {
         let answer = await withTaskCancellationHandler {
-            await withCheckedContinuation { asked in
+            enter()
+            defer { leave() }
+            return await withCheckedContinuation { asked in
                 let answer = state.withLock { state -> Result<Void, SubscriptionFailure>? in
                     if case .failed(let failure) = state.end, !state.isAccepted { return .failure(failure) }
                     if state.isAccepted { return .success(()) }
@@ -371,6 +379,8 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
 
     private func more() async {
         await withTaskCancellationHandler {
+            enter()
+            defer { leave() }
             await withCheckedContinuation { reader in
                 let mayWait = state.withLock { state in
                     guard state.items.isEmpty, state.end == nil, !state.isCancelled else { return false }
@@ -384,31 +394,48 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         }
     }
 
+    /// A call begins to wait.
+    ///
+    /// Inside a cancellation handler's reach: a cancelled call leaves before `cancel()` of its task returns, and one
+    /// that was cancelled before never enters.
+    private func enter() {
+        state.withLock { state in
+            guard !state.isCancelled else { return }
+            state.isLive = true
+            tally.entered()
+        }
+    }
+
+    private func leave() {
+        state.withLock { state in
+            guard state.isLive else { return }
+            state.isLive = false
+            tally.left()
+        }
+    }
+
     private func cancel() {
         onCancel?(self)
-        let (asked, reader, waiters, wasLive) = state.withLock { state in
+        let (asked, reader, waiters) = state.withLock { state in
             state.isCancelled = true
-            let wasLive = state.isLive
+            if state.isLive { tally.left() }
             state.isLive = false
             let waiters = state.awaitingCancellation
             state.awaitingCancellation = []
-            return (isDeaf ? nil : state.asked.take(), state.reader.take(), waiters, wasLive)
+            return (isDeaf ? nil : state.asked.take(), state.reader.take(), waiters)
         }
-        if wasLive { tally.diedDown() }
         asked?.resume(returning: .failure(.network(CancellationError())))
         reader?.resume()
         for waiter in waiters { waiter.resume() }
     }
 
     fileprivate func close() {
-        let (waiters, wasOpen, wasLive) = state.withLock { state in
-            let was = (state.awaitingClose, !state.isClosed, state.isLive)
+        let (waiters, wasOpen) = state.withLock { state in
+            let was = (state.awaitingClose, !state.isClosed)
             state.isClosed = true
-            state.isLive = false
             state.awaitingClose = []
             return was
         }
-        if wasLive { tally.diedDown() }
         if wasOpen { tally.closed() }
         for waiter in waiters { waiter.resume() }
     }

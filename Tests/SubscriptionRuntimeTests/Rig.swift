@@ -94,4 +94,9 @@ extension Seeded {
     static var scripts: Int {
         ProcessInfo.processInfo.environment["SUBSCRIPTION_SCRIPTS"].flatMap { Int($0) } ?? 4000
     }
+
+    /// How often a race is run: 300 times, or what `SUBSCRIPTION_RACES` says.
+    static var races: Int {
+        ProcessInfo.processInfo.environment["SUBSCRIPTION_RACES"].flatMap { Int($0) } ?? 300
+    }
 }

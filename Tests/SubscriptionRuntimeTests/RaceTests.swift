@@ -1,0 +1,284 @@
+// What threads do to one another. Run under ThreadSanitizer too.
+
+import SubscriptionTesting
+import Testing
+
+@testable import SubscriptionRuntime
+
+@Suite("Threads at once", .timeLimit(.minutes(5)))
+struct RaceTests {
+    /// Answers every opening, at random, until the task is cancelled or the transport is no longer asked.
+    static func answer(_ transport: Transport, seed: UInt64) -> Task<Void, Never> {
+        Task {
+            var generator = Seeded(seed: seed)
+            while !Task.isCancelled {
+                let opening = await transport.nextOpening()
+                switch Int.random(in: 0..<8, using: &generator) {
+                case 0: opening.fail(.dropped)
+                case 1: opening.fail(.refused)
+                case 2:
+                    opening.accept()
+                    opening.complete()
+                default:
+                    if Bool.random(using: &generator) { opening.feed(1, 2, 3) }
+                    opening.accept()
+                    opening.feed(contentsOf: Array(0..<Int.random(in: 0..<20, using: &generator)))
+                    if Bool.random(using: &generator) { opening.fail(.dropped) }
+                }
+            }
+        }
+    }
+
+    // M01
+    @Test(
+        "that do everything to one subscription leave nothing of it, and never two streams",
+        arguments: [true, false]
+    )
+    func everything(isDeaf: Bool) async {
+        let rig = Rig(.init(isDeaf: isDeaf))
+        let environment = rig.environment
+        let handle = rig.handle
+        let clock = rig.clock
+        let seed = Seeded().seed
+        let answers = Self.answer(rig.transport, seed: seed)
+        await withTaskGroup { group in
+            for number in 0..<6 {
+                group.addTask {
+                    var generator = Seeded(seed: seed &+ UInt64(number))
+                    var held: [Retention] = []
+                    for _ in 0..<Seeded.races {
+                        switch Int.random(in: 0..<10, using: &generator) {
+                        case 0, 1: held.append(handle.retain())
+                        case 2, 3: _ = held.popLast()
+                        case 4: held.popLast()?.release()
+                        case 5: environment.isActive = Int.random(in: 0..<3, using: &generator) > 0
+                        case 6: handle.retry()
+                        case 7: clock.advance(by: .milliseconds(400))
+                        case 8:
+                            let deliveries = handle.deliveries(limit: Int.random(in: 1...8, using: &generator))
+                            let loop = Task {
+                                for try await _ in deliveries where Bool.random() { break }
+                            }
+                            if Bool.random(using: &generator) { await Task.yield() }
+                            loop.cancel()
+                            _ = try? await loop.value
+                        default:
+                            let statuses = handle.statuses
+                            let loop = Task {
+                                for await _ in statuses where Bool.random() { break }
+                            }
+                            await Task.yield()
+                            loop.cancel()
+                            await loop.value
+                        }
+                    }
+                }
+            }
+        }
+
+        #expect(!handle.isActive, "seed \(seed)")
+        await environment.end()
+        answers.cancel()
+        #expect(environment.running == 0)
+        #expect(environment.waits == 0)
+        #expect(handle.watchers == 0)
+        #expect(rig.transport.unclosed == 0)
+        #expect(rig.transport.live == 0)
+        #expect(rig.transport.mostLive <= 1, "seed \(seed)")
+        let last = rig.transport.opened
+        _ = handle.retain()
+        #expect(rig.transport.opened == last)
+        // Lets the answering task go.
+        _ = try? await rig.transport.open("last", resuming: nil)
+    }
+
+    // M02
+    @Test("of which one releases last while the other accepts, leave it closed")
+    func releasedWhileAccepted() async {
+        let rig = Rig(.init(isDeaf: true))
+        for _ in 0..<Seeded.races {
+            let retention = rig.handle.retain()
+            let opening = await rig.transport.nextOpening()
+
+            async let accepted: Void = opening.accept()
+            async let released: Void = retention.release()
+            _ = await (accepted, released)
+
+            await opening.closing()
+            #expect(rig.handle.status.isIdle)
+        }
+        await rig.environment.end()
+        #expect(rig.environment.running == 0)
+    }
+
+    // M03
+    @Test("of which one lets the wait end, one parks, one retries and one ends it all, open once at most")
+    func aroundAWait() async {
+        for _ in 0..<Seeded.races {
+            let rig = Rig(.init(acceptsAtOnce: true))
+            let environment = rig.environment
+            let handle = rig.handle
+            let clock = rig.clock
+            let retention = handle.retain()
+            await rig.transport.nextOpening().fail(.dropped)
+            await handle.reaches { $0.isWaiting }
+            let deadline = await clock.nextDeadline()
+
+            async let elapsed: Void = clock.advance(to: deadline)
+            async let parked: Void = environment.isActive = false
+            async let retried: Void = handle.retry()
+            async let ended: Void = environment.end()
+            _ = await (elapsed, parked, retried, ended)
+
+            #expect(handle.status.isGone)
+            #expect(rig.transport.opened <= 3)
+            #expect(rig.transport.mostLive <= 1)
+            #expect(environment.running == 0)
+            retention.release()
+        }
+    }
+
+    // M04
+    @Test("around a stream that is held back let it go on, or end, once")
+    func aroundAStreamHeldBack() async throws {
+        for round in 0..<Seeded.races {
+            let rig = Rig(.init(acceptsAtOnce: true))
+            let environment = rig.environment
+            let handle = rig.handle
+            let deliveries = handle.deliveries(limit: 2)
+            let other = Lock<Deliveries<Int>?>(handle.deliveries(limit: 2))
+            let opening = await rig.transport.nextOpening()
+            opening.feed(1, 2, 3, 4, 5, 6)
+            await handle.reaches(events: 1)
+
+            async let taken = Task {
+                var count = 0
+                for try await _ in deliveries {
+                    count += 1
+                    if count == 4 { break }
+                }
+                return count
+            }.result
+            async let detached: Void = other.withLock { $0 = nil }
+            async let parked: Void = round % 3 == 0 ? { environment.isActive = false }() : ()
+            if round % 3 == 0 {
+                _ = await (detached, parked)
+                await environment.end()
+                _ = await taken
+            } else {
+                let result = await taken
+                _ = await (detached, parked)
+                #expect(try result.get() == 4)
+            }
+            await environment.end()
+            #expect(environment.running == 0)
+        }
+    }
+
+    // M05
+    @Test("around an owner's next resume it once, and lose nothing")
+    func aroundNext() async throws {
+        for round in 0..<Seeded.races {
+            let rig = Rig(.init(acceptsAtOnce: true))
+            let deliveries = rig.handle.deliveries()
+            let opening = await rig.transport.nextOpening()
+            let loop = Task {
+                var numbers: [Int] = []
+                for try await case .payload(let number) in deliveries { numbers.append(number) }
+                return numbers
+            }
+
+            async let fed: Void = opening.feed(contentsOf: Array(1...10))
+            async let cancelled: Void = round.isMultiple(of: 2) ? loop.cancel() : ()
+            _ = await (fed, cancelled)
+            opening.complete()
+
+            let numbers = try await loop.value
+            #expect(numbers == Array(Array(1...10).prefix(numbers.count)))
+            if !round.isMultiple(of: 2) { #expect(numbers.count == 10) }
+            await opening.closing()
+        }
+    }
+
+    // M07
+    @Test("around a loop over statuses resume it once")
+    func aroundStatuses() async {
+        let rig = Rig()
+        let handle = rig.handle
+        for _ in 0..<Seeded.races {
+            let loop = Task {
+                for await _ in handle.statuses {}
+            }
+            async let published: Void = handle.retain().release()
+            async let cancelled: Void = loop.cancel()
+            _ = await (published, cancelled)
+            await loop.value
+        }
+        #expect(handle.watchers == 0)
+        await rig.environment.end()
+    }
+
+    /// A payload whose end releases.
+    final class Releasing: Sendable {
+        let retention: Retention
+
+        init(_ retention: Retention) {
+            self.retention = retention
+        }
+    }
+
+    // M09
+    @Test("may release inside a payload's deinit, wherever the payload is let go of")
+    func releasedInADeinit() async throws {
+        let transport = ScriptedTransport<String, Releasing>(.init(acceptsAtOnce: true))
+        let environment = SubscriptionEnvironment(transport: transport, clock: TestClock())
+        let handle = environment.handle(for: "prices")
+        func payloads(_ count: Int) -> [Releasing] { (0..<count).map { _ in Releasing(handle.retain()) } }
+        let retention = handle.retain()
+        let opening = await transport.nextOpening()
+
+        // Replaced as the latest.
+        opening.feed(contentsOf: payloads(3))
+        await handle.reaches(events: 3)
+        // Lost by an owner that lags, and by one that is let go of.
+        var fast = handle.deliveries(limit: 4).makeAsyncIterator()
+        var stuck: Deliveries<Releasing>? = handle.deliveries(limit: 4)
+        opening.feed(contentsOf: payloads(10))
+        for _ in 0...10 { _ = try await fast.next() }
+        opening.feed(contentsOf: payloads(2))
+        await handle.reaches(events: 15)
+        stuck = nil
+        // Dropped by the last release.
+        retention.release()
+        opening.feed(contentsOf: payloads(2))
+        // Dropped by the end.
+        await environment.end()
+        _ = stuck
+        #expect(environment.running == 0)
+    }
+
+    // M09
+    @Test("may release inside a transport's cancellation")
+    func releasedInACancellation() async {
+        let held = Lock<[Retention]>([])
+        let rig = Rig(onCancel: { _ in
+            let retentions = held.withLock { held in
+                defer { held = [] }
+                return held
+            }
+            for retention in retentions { retention.release() }
+        })
+        let other = rig.environment.handle(for: "other")
+        held.withLock { $0 = [rig.handle.retain(), other.retain()] }
+        _ = await rig.transport.nextOpening()
+        _ = await rig.transport.nextOpening()
+
+        rig.environment.isActive = false
+
+        #expect(held.withLock { $0.isEmpty })
+        rig.environment.isActive = true
+        #expect(rig.handle.status.isIdle)
+        #expect(other.status.isIdle)
+        await rig.environment.end()
+    }
+}
