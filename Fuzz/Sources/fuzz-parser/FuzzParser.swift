@@ -64,7 +64,9 @@ struct Outcome: Equatable, EventStreamVisitor {
         halfEventDiscarded = parser.finish()
     }
 
-    /// Whether everything reported keeps the limit. Text may be three times as long: a byte becomes U+FFFD.
+    /// Whether everything reported keeps the limit.
+    ///
+    /// Text may be three times as long: a byte becomes U+FFFD.
     func keeps(_ limit: Int) -> Bool {
         happenings.allSatisfy { happening in
             switch happening {

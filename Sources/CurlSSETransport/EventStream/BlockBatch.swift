@@ -51,6 +51,10 @@ struct BlockBatch {
     /// From how many bytes on an event's data has a buffer of its own: about where a malloc is cheap beside the copy.
     static let ownBufferSize = 4096
 
+    /// Of how many bytes in advance, and of what size each, records are made room for.
+    private static let window = 1 << 20
+    private static let eventSize = 256
+
     private(set) var records: [Record] = []
     private(set) var lines: [Line] = []
 
@@ -80,6 +84,7 @@ struct BlockBatch {
         expecting expected: Int
     ) -> Int {
         let end = chunk.byteCount
+        let expected = max(expected, min(end - start, Self.window) / Self.eventSize)
         var ends = LineEnds()
         var position = start
         var blockStart = start
@@ -88,6 +93,14 @@ struct BlockBatch {
         var block = Record(kind: .event)
 
         reading: while position < end {
+            if position == blockStart {
+                while let next = readPlainBlock(chunk, at: position, &ends, limit: limit, expecting: expected) {
+                    position = next
+                }
+                blockStart = position
+                recordsBefore = records.count
+                if position == end { break reading }
+            }
             let first = chunk.byte(position)
             let lineEnd: Int
             var next: Int
@@ -154,6 +167,53 @@ struct BlockBatch {
         records.removeLast(records.count - recordsBefore)
         lines.removeLast(lines.count - linesBefore)
         return blockStart
+    }
+
+    /// Reads the block most streams are made of: an `event` line of under 16 bytes or none, one `data` line, LFs.
+    ///
+    /// A shortcut: whatever is not of this shape is left to the loop.
+    ///
+    /// - Returns: Where the next block begins; nil where this one is of another shape, is cut or passes the limit.
+    @inline(__always)
+    private mutating func readPlainBlock(
+        _ chunk: RawSpan,
+        at start: Int,
+        _ ends: inout LineEnds,
+        limit: Int,
+        expecting expected: Int
+    ) -> Int? {
+        let end = chunk.byteCount
+        var position = start
+        var typeStart = 0
+        var typeCount = 0
+        // Room for the words looked at below, where the event line has its 15 bytes.
+        guard end - position >= 24 else { return nil }
+        if chunk.byte(position) == UInt8(ascii: "e") {
+            let count = chunk.lineCount16(position)
+            guard count < 16, chunk.byte(position + count) == UInt8(ascii: "\n"),
+                let value = Field.event.value(of: chunk, from: position, to: position + count)
+            else { return nil }
+            typeStart = value
+            typeCount = position + count - value
+            position += count + 1
+        }
+        guard chunk.word(position) == Field.dataWord, chunk.byte(position + 4) == UInt8(ascii: ":") else { return nil }
+        let lineEnd = ends.next(in: chunk, from: position + 5)
+        guard lineEnd + 1 < end, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
+            chunk.byte(lineEnd + 1) == UInt8(ascii: "\n")
+        else { return nil }
+        let value = position + (chunk.byte(position + 5) == UInt8(ascii: " ") ? 6 : 5)
+        let count = lineEnd - value
+        guard count <= limit, typeCount <= limit else { return nil }
+        var record = Record(kind: .event)
+        record.start = UInt32(truncatingIfNeeded: value)
+        record.count = UInt32(truncatingIfNeeded: count)
+        record.lineCount = 1
+        record.typeStart = UInt32(truncatingIfNeeded: typeStart)
+        record.typeCount = UInt32(truncatingIfNeeded: typeCount)
+        append(record, expecting: expected)
+        if count < Self.ownBufferSize { sharedCount += count }
+        return lineEnd + 2
     }
 
     /// Where a line ends that begins with `first`; all but data is mostly short.

@@ -15,6 +15,9 @@ enum Field: UInt8, Sendable {
         }
     }
 
+    /// The bytes of `data`, the first one lowest.
+    static let dataWord: UInt32 = 0x61_7461_64
+
     /// The name's bytes, the first one lowest.
     @inline(__always)
     private var name: UInt64 {
@@ -42,19 +45,24 @@ enum Field: UInt8, Sendable {
     @inline(__always)
     func nameByte(_ index: Int) -> UInt8 { UInt8(truncatingIfNeeded: name >> UInt64(8 * index)) }
 
+    /// Whether a range, as long as the name, holds it.
+    @inline(__always)
+    func isNamed(in chunk: RawSpan, from start: Int, to end: Int) -> Bool {
+        guard end - start >= 4 else {
+            for index in 0..<end - start where chunk.byte(start + index) != nameByte(index) { return false }
+            return true
+        }
+        return chunk.word(start) == UInt32(truncatingIfNeeded: name)
+            && (end - start == 4 || chunk.byte(start + 4) == nameByte(4))
+    }
+
     /// Where the field's value begins in a line that is not empty; nil where the line is another field's.
     ///
     /// A line without a colon is a name with an empty value. One space after the colon is no part of the value.
     @inline(__always)
     func value(of chunk: RawSpan, from start: Int, to end: Int) -> Int? {
         let count = nameCount
-        guard end - start >= count else { return nil }
-        if count >= 4 {
-            guard chunk.word(start) == UInt32(truncatingIfNeeded: name) else { return nil }
-            if count == 5, chunk.byte(start + 4) != nameByte(4) { return nil }
-        } else {
-            for index in 0..<count where chunk.byte(start + index) != nameByte(index) { return nil }
-        }
+        guard end - start >= count, isNamed(in: chunk, from: start, to: start + count) else { return nil }
         let colon = start + count
         if colon == end { return end }
         guard chunk.byte(colon) == UInt8(ascii: ":") else { return nil }

@@ -106,8 +106,17 @@ struct OpenBlock: Sendable {
                     place = .value
                 } else if let named = Field(firstByte: byte) {
                     field = named
-                    matched = 1
-                    place = .name
+                    let colon = position - 1 + named.nameCount
+                    if colon < chunk.byteCount, named.isNamed(in: chunk, from: position - 1, to: colon),
+                        chunk.byte(colon) == UInt8(ascii: ":")
+                    {
+                        position = colon + 1
+                        try beginValue()
+                        place = .afterColon
+                    } else {
+                        matched = 1
+                        place = .name
+                    }
                 } else {
                     place = .skipped
                 }
