@@ -103,20 +103,18 @@ struct BlockBatch {
             }
             let first = chunk.byte(position)
             let lineEnd: Int
-            var next: Int
-            if first == UInt8(ascii: "\n") {
+            if first == UInt8(ascii: "\n") || first == UInt8(ascii: "\r") {
                 lineEnd = position
-                next = position + 1
             } else {
                 lineEnd = Self.lineEnd(of: chunk, from: position, first: first, &ends)
                 if lineEnd == end {
                     emptyFrom = position
                     break reading
                 }
-                next = lineEnd + 1
-                if chunk.byte(lineEnd) == UInt8(ascii: "\r"), next < end, chunk.byte(next) == UInt8(ascii: "\n") {
-                    next += 1
-                }
+            }
+            var next = lineEnd + 1
+            if chunk.byte(lineEnd) == UInt8(ascii: "\r"), next < end, chunk.byte(next) == UInt8(ascii: "\n") {
+                next += 1
             }
 
             if lineEnd == position {
