@@ -61,9 +61,6 @@ struct BlockBatch {
     /// The size of all data that shares the batch's buffer.
     private(set) var sharedCount = 0
 
-    /// From where on the chunk has no line end; `Int.max` where reading ended before that was known.
-    private(set) var emptyFrom = Int.max
-
     /// Whether the last block ended by a CR that is the chunk's last byte: an LF that follows belongs to it.
     private(set) var endsInReturn = false
 
@@ -72,6 +69,7 @@ struct BlockBatch {
     /// - Parameters:
     ///   - chunk: At most 1 GiB.
     ///   - start: Where a block begins.
+    ///   - ends: Searched for positions up to this one at most.
     ///   - limit: The most bytes of an event's data, or of a field's or a comment's value.
     ///   - keepsComments: Whether comments are reported.
     ///   - expected: How many records to make room for at first.
@@ -79,15 +77,16 @@ struct BlockBatch {
     mutating func read(
         _ chunk: RawSpan,
         from start: Int,
+        ends: inout LineEnds,
         limit: Int,
         keepsComments: Bool,
         expecting expected: Int
     ) -> Int {
         let end = chunk.byteCount
         let expected = max(expected, min(end - start, Self.window) / Self.eventSize)
-        var ends = LineEnds()
         var position = start
         var blockStart = start
+        var unfinishedLine = end
         var recordsBefore = 0
         var linesBefore = 0
         var block = Record(kind: .event)
@@ -108,7 +107,7 @@ struct BlockBatch {
             } else {
                 lineEnd = Self.lineEnd(of: chunk, from: position, first: first, &ends)
                 if lineEnd == end {
-                    emptyFrom = position
+                    unfinishedLine = position
                     break reading
                 }
             }
@@ -161,6 +160,8 @@ struct BlockBatch {
             position = next
         }
 
+        // The unfinished block's lines are searched again; its last one is known to have no end.
+        ends = LineEnds(emptyFrom: unfinishedLine)
         // What an unfinished block has reported is read again from its start.
         records.removeLast(records.count - recordsBefore)
         lines.removeLast(lines.count - linesBefore)

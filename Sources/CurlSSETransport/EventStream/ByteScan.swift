@@ -107,12 +107,12 @@ extension RawSpan {
     /// Appends a range to a buffer that is to hold at most `limit` bytes.
     ///
     /// The buffer's memory doubles, so n bytes cost O(n) however they come, and stops at the limit; or it goes to the
-    /// `expected` size where that is within the doubling.
+    /// `expected` size at once, where that is no more than eight times what has come.
     func append(from start: Int, to end: Int, onto buffer: inout [UInt8], limit: Int, expecting expected: Int = 0) {
         precondition(0 <= start && start <= end && end <= byteCount)
         let count = buffer.count + (end - start)
         if count > buffer.capacity {
-            let size = count <= expected && expected <= 2 * count ? expected : Swift.min(2 * count, limit)
+            let size = count <= expected && expected / 8 <= count ? expected : Swift.min(2 * count, limit)
             buffer.reserveCapacity(Swift.max(count, size))
         }
         if end - start == 1 {

@@ -130,6 +130,7 @@ public struct EventStreamParser: Sendable {
                 position = batch.read(
                     chunk,
                     from: position,
+                    ends: &ends,
                     limit: maxEventBytes,
                     keepsComments: keepsComments,
                     expecting: expected
@@ -140,7 +141,6 @@ public struct EventStreamParser: Sendable {
                 }
                 skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
                 isInBlock = position < chunk.byteCount
-                ends.emptyFrom = batch.emptyFrom
             }
         }
     }

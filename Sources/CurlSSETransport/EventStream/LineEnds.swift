@@ -14,7 +14,14 @@ struct LineEnds {
     private var hasReturn = false
 
     /// From where on the chunk is known to have neither.
-    var emptyFrom = Int.max
+    private let emptyFrom: Int
+
+    /// Has looked at nothing yet.
+    ///
+    /// - Parameter emptyFrom: From where on the chunk is known to have neither LF nor CR. Default: nowhere.
+    init(emptyFrom: Int = .max) {
+        self.emptyFrom = emptyFrom
+    }
 
     /// The offset of the first LF or CR at or after `position`; the chunk's end where there is none.
     @inline(__always)
@@ -35,7 +42,7 @@ struct LineEnds {
 
     /// Searches from where CR is not yet ruled out to the LF, and a window on.
     private mutating func findReturn(in chunk: RawSpan) {
-        let end = min(chunk.byteCount, max(lineFeed, carriageReturn + Self.window))
+        let end = min(chunk.byteCount, emptyFrom, max(lineFeed, carriageReturn + Self.window))
         carriageReturn = chunk.firstOffset(of: UInt8(ascii: "\r"), from: carriageReturn, to: end)
         hasReturn = carriageReturn < end
     }

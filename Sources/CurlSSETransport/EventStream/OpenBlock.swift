@@ -239,6 +239,7 @@ struct OpenBlock: Sendable {
         let notice: Notice
         if hasData {
             expectedCount = data.count
+            trimData()
             // The assembled buffer becomes the event's own: no copy.
             let event = ServerSentEvent(
                 type: newType ?? "message",
@@ -256,6 +257,15 @@ struct OpenBlock: Sendable {
         Self.empty(&id)
         Self.empty(&value)
         return notice
+    }
+
+    /// Copies the data where its buffer is over twice as large: an event holds no more than that.
+    private mutating func trimData() {
+        guard data.capacity / 2 > max(data.count, Self.keptCapacity) else { return }
+        var exact: [UInt8] = []
+        exact.reserveCapacity(data.count)
+        exact.append(contentsOf: data)
+        data = exact
     }
 
     private static func empty(_ buffer: inout [UInt8]) {
