@@ -135,6 +135,43 @@ struct GraphQLSSETests {
         #expect(request.variablesJSON == "{\"n\":\(number)}")
     }
 
+    @Test("canonical text means what the text meant, to another reader too")
+    func canonicalMeansTheSame() throws {
+        let seed = FixtureTests.seed
+        var generator = SeededGenerator(seed: seed)
+        for round in 0..<300 {
+            let text = #"{"v":"# + randomJSON(depth: 4, using: &generator) + "}"
+            let canonical = try #require(try GraphQLRequest(query: "q", variablesJSON: text).variablesJSON)
+            let meant = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary
+            let means = try JSONSerialization.jsonObject(with: Data(canonical.utf8)) as? NSDictionary
+            #expect(meant != nil && meant == means, "SEED=\(seed) round \(round): \(text)")
+        }
+    }
+
+    /// Some JSON text, with white space and escapes.
+    private func randomJSON(depth: Int, using generator: inout SeededGenerator) -> String {
+        let space = ["", " ", "\n", "\t ", "\r\n"].randomElement(using: &generator) ?? ""
+        let strings = [#""""#, #""a\u0041\ud83d\ude00""#, #""\"\\\/\b\f\n\r\t""#, "\"\u{e9}\u{2028}\"", #""\u0000""#]
+        let numbers = ["0", "-1", "2.50", "1e3", "-0.5E-2", "123456789"]
+        switch Int.random(in: 0..<(depth > 0 ? 6 : 4), using: &generator) {
+        case 0: return space + (strings.randomElement(using: &generator) ?? "")
+        case 1: return space + (numbers.randomElement(using: &generator) ?? "")
+        case 2: return space + "true"
+        case 3: return space + "null"
+        case 4:
+            let count = Int.random(in: 0...3, using: &generator)
+            let elements = (0..<count).map { _ in randomJSON(depth: depth - 1, using: &generator) }
+            return space + "[" + elements.joined(separator: ",") + space + "]"
+        default:
+            let names = ["b", "a", "", "Z", "\u{e9}", "aa"].shuffled(using: &generator)
+            let count = Int.random(in: 0...6, using: &generator)
+            let entries = names.prefix(count).map { name in
+                "\"\(name)\"" + space + ":" + randomJSON(depth: depth - 1, using: &generator)
+            }
+            return space + "{" + entries.joined(separator: space + ",") + "}"
+        }
+    }
+
     @Test("null variables are none")
     func nullVariables() throws {
         #expect(try GraphQLRequest(query: "q", variablesJSON: "null") == GraphQLRequest(query: "q"))

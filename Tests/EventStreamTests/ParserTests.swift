@@ -158,6 +158,21 @@ struct ParserTests {
         }
     }
 
+    @Test("a thousand blocks of several kinds in one chunk come to the same as in bytes, stopped anywhere too")
+    func manyBlocksInOneChunk() {
+        let block = ": c\nretry: 1\n\nid: 1\n\nevent: e\n\n\nid: 2\nevent: f\ndata: x\ndata: y\n\ndata: z\n\n"
+        let stream = Array(String(repeating: block, count: 200).utf8)
+        let parser = EventStreamParser(keepsComments: true)
+        let bytes = Outcome(of: stream.chunks(of: 1), by: parser)
+
+        #expect(bytes.happenings.count == 200 * 6)
+        #expect(Outcome(of: [stream], by: parser) == bytes)
+        for count in [1, 127, 128, 129, 130, 255, 256, 257, 1000] {
+            let stopped = Outcome(of: [stream], by: parser, stopAfter: count)
+            #expect(stopped.happenings == Array(bytes.happenings.prefix(count)))
+        }
+    }
+
     @Test("events keep their order over ten thousand in chunks of 1 to 40 bytes")
     func tenThousandInOrder() {
         let seed = FixtureTests.seed
@@ -171,7 +186,9 @@ struct ParserTests {
         }
 
         let outcome = Outcome(of: stream.cut(at: cuts), by: EventStreamParser())
+        let whole = Outcome(of: [stream], by: EventStreamParser())
 
         #expect(outcome.events.map(\.data.text) == (0..<10_000).map { "\($0)" }, "SEED=\(seed)")
+        #expect(outcome == whole)
     }
 }

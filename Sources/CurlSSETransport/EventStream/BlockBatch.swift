@@ -1,11 +1,11 @@
-// One chunk to what its whole blocks say, as ranges in the chunk: the parser's fast path.
+// Some of a chunk to what its whole blocks say, as ranges in the chunk: the parser's fast path.
 //
 // A block is the lines up to and including an empty one. A block that the chunk's end cuts, or that passes a limit,
-// is left to `OpenBlock`. Nothing is copied here, and the two arrays are the only allocations, one each a chunk.
+// is left to `OpenBlock`. Nothing is copied here, and the two arrays are the only allocations, about one each a chunk.
 //
 // Pure: no clock, no lock. Called by the parser, on its thread.
 
-/// What the whole blocks of one chunk say, in the order of the stream.
+/// What some whole blocks of one chunk say, in the order of the stream.
 struct BlockBatch {
     /// A range of the chunk.
     struct Line {
@@ -51,9 +51,11 @@ struct BlockBatch {
     /// From how many bytes on an event's data has a buffer of its own: about where a malloc is cheap beside the copy.
     static let ownBufferSize = 4096
 
-    /// Of how many bytes in advance, and of what size each, records are made room for.
-    private static let window = 1 << 20
-    private static let eventSize = 256
+    /// How many records a batch has when it is full; more where one block says more.
+    ///
+    /// A batch, the bytes it is of and its events stay in a first-level cache from the search to the report, and
+    /// no event shares its buffer with more than these.
+    private static let maxCount = 128
 
     private(set) var records: [Record] = []
     private(set) var lines: [Line] = []
@@ -61,10 +63,13 @@ struct BlockBatch {
     /// The size of all data that shares the batch's buffer.
     private(set) var sharedCount = 0
 
+    /// Whether reading ended because there are enough records.
+    private(set) var isFull = false
+
     /// Whether the last block ended by a CR that is the chunk's last byte: an LF that follows belongs to it.
     private(set) var endsInReturn = false
 
-    /// Reads whole blocks.
+    /// Reads whole blocks, and forgets those of the batch before.
     ///
     /// - Parameters:
     ///   - chunk: At most 1 GiB.
@@ -72,18 +77,24 @@ struct BlockBatch {
     ///   - ends: Searched for positions up to this one at most.
     ///   - limit: The most bytes of an event's data, or of a field's or a comment's value.
     ///   - keepsComments: Whether comments are reported.
-    ///   - expected: How many records to make room for at first.
-    /// - Returns: Where the first block begins that is cut or passes the limit; the chunk's end where none does.
+    /// - Returns: Where the first block begins that was not read: it is cut, or passes the limit, or the batch is full.
+    ///   The chunk's end where all were.
     mutating func read(
         _ chunk: RawSpan,
         from start: Int,
         ends: inout LineEnds,
         limit: Int,
-        keepsComments: Bool,
-        expecting expected: Int
+        keepsComments: Bool
     ) -> Int {
         let end = chunk.byteCount
-        let expected = max(expected, min(end - start, Self.window) / Self.eventSize)
+        records.removeAll(keepingCapacity: true)
+        // A guess; too low costs a copy, no more.
+        let expected = min(Self.maxCount, (end - start) / 64)
+        if records.capacity < expected { records.reserveCapacity(expected) }
+        lines.removeAll(keepingCapacity: true)
+        sharedCount = 0
+        endsInReturn = false
+        isFull = false
         var position = start
         var blockStart = start
         var unfinishedLine = end
@@ -93,12 +104,18 @@ struct BlockBatch {
 
         reading: while position < end {
             if position == blockStart {
-                while let next = readPlainBlock(chunk, at: position, &ends, limit: limit, expecting: expected) {
+                while records.count < Self.maxCount,
+                    let next = readPlainBlock(chunk, at: position, &ends, limit: limit)
+                {
                     position = next
                 }
                 blockStart = position
                 recordsBefore = records.count
                 if position == end { break reading }
+                if records.count >= Self.maxCount {
+                    isFull = true
+                    return position
+                }
             }
             let first = chunk.byte(position)
             let lineEnd: Int
@@ -119,7 +136,7 @@ struct BlockBatch {
             if lineEnd == position {
                 if block.lineCount > 0 || block.hasID || block.typeCount > 0 {
                     block.kind = block.lineCount > 0 ? .event : .block
-                    append(block, expecting: expected)
+                    append(block)
                     if block.sharesBuffer { sharedCount += Int(block.count) }
                     block = Record(kind: .event)
                 }
@@ -150,10 +167,10 @@ struct BlockBatch {
             case UInt8(ascii: "r"):
                 guard let value = Field.retry.value(of: chunk, from: position, to: lineEnd) else { break }
                 guard RetryValue(chunk, from: value, to: lineEnd).duration != nil else { break }
-                append(.retry, from: value, to: lineEnd, expecting: expected)
+                append(.retry, from: value, to: lineEnd)
             case UInt8(ascii: ":") where keepsComments:
                 guard lineEnd - position - 1 <= limit else { break reading }
-                append(.comment, from: position + 1, to: lineEnd, expecting: expected)
+                append(.comment, from: position + 1, to: lineEnd)
             default:
                 break
             }
@@ -178,8 +195,7 @@ struct BlockBatch {
         _ chunk: RawSpan,
         at start: Int,
         _ ends: inout LineEnds,
-        limit: Int,
-        expecting expected: Int
+        limit: Int
     ) -> Int? {
         let end = chunk.byteCount
         var position = start
@@ -210,7 +226,7 @@ struct BlockBatch {
         record.lineCount = 1
         record.typeStart = UInt32(truncatingIfNeeded: typeStart)
         record.typeCount = UInt32(truncatingIfNeeded: typeCount)
-        append(record, expecting: expected)
+        append(record)
         if count < Self.ownBufferSize { sharedCount += count }
         return lineEnd + 2
     }
@@ -254,13 +270,12 @@ struct BlockBatch {
         return true
     }
 
-    private mutating func append(_ kind: Record.Kind, from start: Int, to end: Int, expecting expected: Int) {
-        append(Record(kind: kind, start: UInt32(start), count: UInt32(end - start)), expecting: expected)
+    private mutating func append(_ kind: Record.Kind, from start: Int, to end: Int) {
+        append(Record(kind: kind, start: UInt32(start), count: UInt32(end - start)))
     }
 
     @inline(__always)
-    private mutating func append(_ record: Record, expecting expected: Int) {
-        if records.isEmpty { records.reserveCapacity(expected) }
+    private mutating func append(_ record: Record) {
         records.append(record)
     }
 }

@@ -9,7 +9,8 @@
 //   - A CR ends its line at once, without waiting for an LF that may follow.
 //   - A last line without a line end is discarded with its block, a `retry` cut in the middle of its number included.
 //
-// How: whole blocks of a chunk are found as ranges (`BlockBatch`), their data copied once into one buffer, and reported.
+// How: whole blocks of a chunk are found as ranges (`BlockBatch`), some at a time, their data copied once into one
+// buffer, and reported.
 // A block that a chunk's end cuts is assembled (`OpenBlock`). Either way a byte is searched and copied a fixed number
 // of times, whatever the chunks.
 //
@@ -21,9 +22,6 @@
 public struct EventStreamParser: Sendable {
     /// The most of a chunk that is read in one go: offsets are kept in 32 bits.
     private static let pieceSize = 1 << 30
-
-    /// The most records that room is made for in advance.
-    private static let maxExpected = 4096
 
     /// The most bytes of one event's data, of one `event` or `id` field, or of one comment that is kept.
     public let maxEventBytes: Int
@@ -45,8 +43,6 @@ public struct EventStreamParser: Sendable {
     /// How many bytes of the BOM have come; 3 once the stream has begun.
     private var markCount = 0
     private var isSpent = false
-    /// How many records the last chunk had.
-    private var expected = 1
 
     /// Begins a stream.
     ///
@@ -121,26 +117,24 @@ public struct EventStreamParser: Sendable {
         var position = 0
         passStart(of: chunk, &position)
         var ends = LineEnds()
+        var batch = BlockBatch()
         while position < chunk.byteCount {
             if isInBlock {
                 guard let notice = try readOpenBlock(chunk, &position, &ends) else { return }
                 guard report(notice, to: &visitor) else { return spend() }
             } else {
-                var batch = BlockBatch()
                 position = batch.read(
                     chunk,
                     from: position,
                     ends: &ends,
                     limit: maxEventBytes,
-                    keepsComments: keepsComments,
-                    expecting: expected
+                    keepsComments: keepsComments
                 )
                 if !batch.records.isEmpty {
-                    expected = min(batch.records.count, Self.maxExpected)
                     guard report(batch, of: chunk, to: &visitor) else { return spend() }
                 }
                 skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
-                isInBlock = position < chunk.byteCount
+                isInBlock = position < chunk.byteCount && !batch.isFull
             }
         }
     }

@@ -4,6 +4,8 @@
 /// included.
 public protocol EventStreamVisitor {
     /// An event was dispatched.
+    ///
+    /// It is the visitor's: one that keeps it takes it without a copy.
     mutating func event(_ event: consuming ServerSentEvent) -> Bool
 
     /// A block ended that had an `event` field and no data. The standard dispatches nothing for it.
