@@ -78,18 +78,63 @@ extension ReplayServer {
     }
 }
 
-/// A plain transport to a server, on a loop of its own.
+/// A plain transport to a server, on a loop of its own unless it is given one.
 func plain(
     _ server: ReplayServer,
     _ path: String = "/",
+    credentials: Credentials? = nil,
+    loop: CurlLoop? = nil,
+    _ configure: (inout Configuration) -> Void = { _ in }
+) throws -> EventSourceTransport {
+    try plain(server.url + path, credentials: credentials, loop: loop, configure)
+}
+
+/// A plain transport to a URL, on a loop of its own unless it is given one.
+func plain(
+    _ url: String,
+    credentials: Credentials? = nil,
+    loop: CurlLoop? = nil,
     _ configure: (inout Configuration) -> Void = { _ in }
 ) throws -> EventSourceTransport {
     var configuration = Configuration()
     configure(&configuration)
-    return try EventSourceTransport(server.url + path, dialect: EventSource(), configuration: configuration)
+    return try EventSourceTransport(
+        url,
+        dialect: EventSource(),
+        configuration: configuration,
+        credentials: credentials,
+        loop: loop
+    )
 }
 
 /// A GraphQL transport to a server, on a loop of its own.
-func graphQL(_ server: ReplayServer) throws -> GraphQLTransport {
-    try GraphQLTransport(server.url + "/graphql", dialect: GraphQLSSE())
+func graphQL(
+    _ server: ReplayServer,
+    _ configure: (inout Configuration) -> Void = { _ in }
+) throws -> GraphQLTransport {
+    var configuration = Configuration()
+    configure(&configuration)
+    return try GraphQLTransport(server.url + "/graphql", dialect: GraphQLSSE(), configuration: configuration)
+}
+
+/// How long an operation took, and what it gave.
+func timed<Value>(
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> Value
+) async rethrows -> (value: Value, elapsed: Duration) {
+    let start = ContinuousClock.now
+    let value = try await body()
+    return (value, start.duration(to: .now))
+}
+
+/// Waits until a condition holds that nothing tells of.
+///
+/// - Returns: Whether it came to hold within 10 s.
+func holds(isolation: isolated (any Actor)? = #isolation, _ condition: () -> Bool) async -> Bool {
+    let deadline = ContinuousClock.now.advanced(by: .seconds(10))
+    while !condition() {
+        guard ContinuousClock.now < deadline else { return false }
+        await Task.yield()
+    }
+    return true
 }

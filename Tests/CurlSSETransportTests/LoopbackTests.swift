@@ -203,6 +203,25 @@ struct LoopbackTests {
         #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
     }
 
+    @Test("a reader whose task is cancelled gets nil after the batch in its hand, however much more is there")
+    func cancelledReaderOfAFlood() async throws {
+        let server = try ReplayServer(
+            otherwise: [.expectRequest, .send(head), .sendForever(Array("data: a\n\n".utf8))]
+        )
+        let stream = try await plain(server).open(EventSourceRequest(), resuming: nil)
+        #expect(await server.waitUntil { $0[connection: 1]?.isHeldBack == true })
+        let reader = Task {
+            var count = 0
+            for try await _ in stream {
+                count += 1
+                withUnsafeCurrentTask { $0?.cancel() }
+            }
+            return count
+        }
+        #expect(try await reader.value <= 128)
+        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+    }
+
     @Test("a server is held back while nobody reads, and everything arrives in order once somebody does")
     func backpressure() async throws {
         let count = 3000

@@ -104,6 +104,11 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     ///   - cancel: Called, on the cancelling thread, when the reader's task is cancelled while it waits.
     /// - Returns: A segment, or the end.
     func take(resume: () -> Void, cancel: @escaping @Sendable () -> Void) async -> Found {
+        // A server that never pauses must not keep a cancelled reader.
+        if Task.isCancelled {
+            end(.cancelled)
+            cancel()
+        }
         while true {
             switch state.withLock({ Self.step(&$0) }) {
             case .found(let found, let mustResume):
