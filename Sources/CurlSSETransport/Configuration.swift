@@ -97,7 +97,8 @@ public struct Configuration: Sendable {
 
     /// Addresses to use for a host and port, in place of what its name resolves to.
     ///
-    /// Default: none.
+    /// A loop keeps them, and the connections made by them, so transports that share a loop share them too. Default:
+    /// none.
     public var resolve: [ResolveOverride] = []
 
     /// Origins that a redirect may take the caller's header fields, the credentials and a request's content to.

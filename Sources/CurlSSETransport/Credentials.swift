@@ -36,6 +36,8 @@ extension Credentials {
         case fields([HTTPField])
         case failed(String)
         case late
+        /// The loop has ended, and with it every deadline.
+        case ended
         case cancelled
     }
 
@@ -50,7 +52,7 @@ extension Credentials {
                 race.settle(.failed("\(type(of: error))"))
             }
         }
-        let alarm = LoopAlarm { race.settle(.late) }
+        let alarm = LoopAlarm { isEarly in race.settle(isEarly ? .ended : .late) }
         let nanoseconds = UInt64(clamping: deadline.nanoseconds)
         loop.mailbox.post(.alarm(alarm, at: LoopTime.now &+ nanoseconds))
         let answer = await withTaskCancellationHandler {
@@ -67,6 +69,9 @@ extension Credentials {
         case .late:
             provider.cancel()
             throw TransportError(kind: .network, message: "the credentials provider did not answer within \(deadline)")
+        case .ended:
+            provider.cancel()
+            throw LoopCore.gone
         case .cancelled:
             provider.cancel()
             throw TransportError(kind: .network, message: "the opening was cancelled")

@@ -1,7 +1,7 @@
 // libcurl's result codes to kinds of failure and sentences.
 //
 // A code alone does not decide: whether a connection had been made, what the system said of a socket, and what a proxy
-// answered do too. The text of libcurl decides one case, which has no code of its own.
+// answered do too. The text of libcurl decides one case, a proxy's URL, which has no code of its own.
 
 internal import CCurl
 
@@ -16,6 +16,9 @@ struct CurlCode: Hashable, Sendable {
     init(rawValue: Int) {
         self.rawValue = rawValue
     }
+
+    /// Whether the process had no memory left.
+    var isOutOfMemory: Bool { rawValue == Int(CURLE_OUT_OF_MEMORY.rawValue) }
 
     /// libcurl's sentence for the code.
     var text: String { unsafe String(cString: curl_easy_strerror(CURLcode(UInt32(clamping: rawValue)))) }
@@ -46,14 +49,16 @@ extension CurlFacts {
     /// What kind of failure the facts are.
     var kind: TransportError.Kind {
         // What this process ran out of comes back; libcurl says 7, or 6 for a resolver's thread.
-        if socketError != 0 { return Self.isTransient(socketError) ? .network : .environment }
+        if let socketFailure { return Self.isTransient(socketFailure) ? .network : .environment }
+        if isProxyUnusable { return .environment }
         if proxyStatus == 407 { return .request }
         if proxyStatus >= 300 { return .network }
         let code = CURLcode(UInt32(clamping: code.rawValue))
         switch code {
         case CURLE_UNSUPPORTED_PROTOCOL:
-            // Before a connection it is the URL's scheme; after one a server that speaks something else.
-            return wasConnected || connections > 0 ? .network : .request
+            // Before a connection it is a libcurl without TLS, as the URL's scheme has been checked; after one a server
+            // that speaks something else, such as HTTP/0.9.
+            return wasConnected || connections > 0 ? .network : .environment
         case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT:
             return wasConnected || connections > 0 ? .network : .request
         case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_FUNCTION_NOT_FOUND, CURLE_INTERFACE_FAILED,
@@ -71,15 +76,32 @@ extension CurlFacts {
         number != SystemError.permissionDenied
     }
 
+    /// Why there was no socket to connect with; nil when that is not what failed.
+    ///
+    /// One address of a host may have had none, and another have been connected to.
+    private var socketFailure: Int32? {
+        socketError != 0 && code.rawValue == Int(CURLE_COULDNT_CONNECT.rawValue) ? socketError : nil
+    }
+
+    /// Whether the proxy's own URL was the fault: it has no code of its own, and its text quotes the URL, userinfo and
+    /// all.
+    private var isProxyUnusable: Bool { message.hasPrefix("Unsupported proxy") }
+
     /// The system's error number, from wherever it was seen; nil for none.
+    ///
+    /// libcurl keeps that of an address that could not be connected to while it talks to another.
     var errno: Int32? {
-        if socketError != 0 { return socketError }
-        return systemError == 0 ? nil : systemError
+        if let socketFailure { return socketFailure }
+        let isItsOwn = [CURLE_COULDNT_CONNECT, CURLE_SEND_ERROR, CURLE_RECV_ERROR].contains { code == CurlCode($0) }
+        return systemError == 0 || wasConnected && !isItsOwn ? nil : systemError
     }
 
     /// What happened, in words, without the code.
     var what: String {
-        if socketError != 0 { return "no socket could be made: \(Self.lowerFirst(Sockets.text(of: socketError)))" }
+        if let socketFailure {
+            return "no socket could be made: \(Self.lowerFirst(Sockets.text(of: socketFailure)))"
+        }
+        if isProxyUnusable { return "the proxy's URL cannot be used" }
         if proxyStatus == 407 { return "the proxy wants other credentials (407)" }
         if proxyStatus >= 300 { return "the proxy refused CONNECT with \(proxyStatus)" }
         if let errno, code.rawValue == Int(CURLE_COULDNT_CONNECT.rawValue) {

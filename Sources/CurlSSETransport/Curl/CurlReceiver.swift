@@ -52,7 +52,7 @@ class CurlReceiver {
     ///
     /// Once a request, on a new connection, a reused one and each stream of
     /// a shared one (`CURLOPT_PREREQFUNCTION`(3)).
-    func connected(localPort: Int32) {}
+    func connected(_ connection: ConnectionName?) {}
 
     /// A socket was made, or could not be: the system's error number, 0 for none.
     func socketMade(errno: Int32) {}
@@ -119,7 +119,18 @@ func curlPrerequest(
     _ primaryPort: Int32,
     _ localPort: Int32
 ) -> Int32 {
-    if let argument = unsafe argument { unsafe receiver(argument).connected(localPort: localPort) }
+    if let argument = unsafe argument {
+        var name: ConnectionName?
+        if let local = unsafe localAddress, let primary = unsafe primaryAddress, localPort > 0 {
+            name = ConnectionName(
+                local: unsafe String(cString: local),
+                localPort: localPort,
+                remote: unsafe String(cString: primary),
+                remotePort: primaryPort
+            )
+        }
+        unsafe receiver(argument).connected(name)
+    }
     return Int32(CURL_PREREQFUNC_OK)
 }
 

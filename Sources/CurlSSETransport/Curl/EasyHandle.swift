@@ -85,7 +85,8 @@ struct CurlSetupError: Error {
         receiver: CurlReceiver
     ) throws(CurlSetupError) -> EasyHandle {
         guard let pointer = unsafe curl_easy_init() else {
-            throw CurlSetupError(code: CurlCode(CURLE_FAILED_INIT), option: "curl_easy_init")
+            // For want of memory: the library as a whole was initialised before.
+            throw CurlSetupError(code: CurlCode(CURLE_OUT_OF_MEMORY), option: "curl_easy_init")
         }
         var easy = unsafe EasyHandle(pointer: pointer)
         try easy.apply(options, receiver: receiver)

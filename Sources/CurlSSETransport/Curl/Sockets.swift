@@ -18,6 +18,18 @@ struct SystemError: Error, Hashable, Sendable {
     var text: String { Sockets.text(of: number) }
 }
 
+/// What tells one connection from every other: both ends.
+///
+/// A local port alone does not: the system gives one port to connections that lead to different ends.
+struct ConnectionName: Hashable, Sendable {
+    /// A numeric address, as inet_ntop(3) writes it.
+    var local: String
+    var localPort: Int32
+    /// The peer, which is the proxy where there is one.
+    var remote: String
+    var remotePort: Int32
+}
+
 enum Sockets {
     /// A socket that does not block and is not inherited by a spawned process.
     static func open(family: Int32, type: Int32, protocolNumber: Int32) -> Result<Int32, SystemError> {
@@ -50,18 +62,39 @@ enum Sockets {
         _ = unsafe setsockopt(socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// The local port of an internet socket; nil for another kind.
-    static func localPort(of socket: Int32) -> Int32? {
+    /// The name of a socket's connection; nil where it has none, or is of another kind than the internet's.
+    static func name(of socket: Int32) -> ConnectionName? {
+        guard let local = unsafe endpoint({ unsafe getsockname(socket, $0, $1) }),
+            let remote = unsafe endpoint({ unsafe getpeername(socket, $0, $1) })
+        else { return nil }
+        return ConnectionName(
+            local: local.address,
+            localPort: local.port,
+            remote: remote.address,
+            remotePort: remote.port
+        )
+    }
+
+    private static func endpoint(
+        _ ask: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> (address: String, port: Int32)? {
         var address = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(socket, $0, &length) }
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe ask($0, &length) }
         }
         guard result == 0 else { return nil }
         let family = Int32(address.ss_family)
         guard family == AF_INET || family == AF_INET6 else { return nil }
-        // sin_port and sin6_port lie at the same place, in network order.
-        return unsafe withUnsafeBytes(of: &address) { bytes in unsafe Int32(bytes[2]) << 8 | Int32(bytes[3]) }
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        return unsafe withUnsafeBytes(of: &address) { bytes -> (address: String, port: Int32)? in
+            guard let base = bytes.baseAddress else { return nil }
+            // sin_addr lies at 4, sin6_addr at 8; both ports at 2, in network order.
+            let source = unsafe base + (family == AF_INET ? 4 : 8)
+            guard unsafe inet_ntop(family, source, &text, socklen_t(text.count)) != nil else { return nil }
+            let name = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return unsafe (name, Int32(bytes[2]) << 8 | Int32(bytes[3]))
+        }
     }
 
     /// Ends both directions.

@@ -114,7 +114,7 @@ final class CoreBox: @unchecked Sendable {
             case .start(let transfer): LoopCore.refuse(transfer)
             case .cancel(let transfer): _ = transfer.end(.cancelled, .cancelled)
             case .job(let job): job.run()
-            case .alarm(let alarm, _): alarm.fire()
+            case .alarm(let alarm, _): alarm.fire(isEarly: true)
             case .resume, .shutdown: break
             }
         }

@@ -48,8 +48,9 @@ final class LoopCore {
     private var commands: [LoopCommand] = []
     private var events: [(generation: UInt32, event: PollEvent)] = []
     private var dirty: [LoopTransfer] = []
-    /// Openings that gave their place back inside a callback: whoever is next starts once libcurl has returned.
-    private var connected: [LoopTransfer] = []
+    /// Openings that have been given a place and not begun to connect: they do once libcurl has returned.
+    private var admitted: [UInt64] = []
+    private var expired: [(transfer: LoopTransfer, timeout: TransferStateMachine.Timeout)] = []
     private(set) var isClosed = false
 
     init(mailbox: LoopMailbox, queue: DispatchQueue, counters: LoopCounters) throws(TransportError) {
@@ -128,7 +129,7 @@ final class LoopCore {
             case .resume(let transfer): resume(transfer)
             case .job(let job): job.run()
             case .alarm(let alarm, let instant):
-                if isClosed { alarm.fire() } else { deadlines.insert(.alarm(alarm), at: instant) }
+                if isClosed { alarm.fire(isEarly: true) } else { deadlines.insert(.alarm(alarm), at: instant) }
             case .shutdown: shutDown()
             }
         }
@@ -142,10 +143,13 @@ final class LoopCore {
                 guard let transfer = easies[message.easy] else { continue }
                 follow(transfer, transfer.finished(code: message.code, wallClock: WallClock.seconds))
             }
-            guard !connected.isEmpty else { return }
-            let freed = connected
-            connected.removeAll(keepingCapacity: true)
-            for transfer in freed { release(transfer) }
+            guard !admitted.isEmpty else { return }
+            let next = admitted
+            admitted.removeAll(keepingCapacity: true)
+            for id in next {
+                // One that ended meanwhile has given its place to another.
+                if let transfer = transfers[id] { connect(transfer) }
+            }
         }
     }
 
@@ -158,11 +162,32 @@ final class LoopCore {
                 guard let transfer = transfers[id] else { continue }
                 transfer.armedAt = nil
                 if let timeout = transfer.machine?.expired(now: now) {
-                    expire(transfer, timeout)
+                    expired.append((transfer, timeout))
                 } else {
                     arm(transfer)
                 }
             }
+        }
+        guard !expired.isEmpty else { return }
+        let batch = expired
+        expired.removeAll()
+        closeSilentConnections(of: batch)
+        for (transfer, timeout) in batch where transfers[transfer.id] != nil {
+            follow(transfer, transfer.expired(timeout, wallClock: WallClock.seconds))
+        }
+    }
+
+    /// A shared connection that has gone silent would attract the next streams as well.
+    ///
+    /// Before its streams leave it: libcurl does not have a connection watched that has none.
+    private func closeSilentConnections(of expired: [(transfer: LoopTransfer, timeout: TransferStateMachine.Timeout)]) {
+        var silent: Set<ConnectionName> = []
+        for (transfer, timeout) in expired where timeout == .idle || timeout == .firstByte {
+            if transfer.mayBeShared, let connection = transfer.connection { silent.insert(connection) }
+        }
+        guard !silent.isEmpty else { return }
+        for socket in watcher.poller.sockets {
+            if let name = Sockets.name(of: socket), silent.contains(name) { Sockets.shutDown(socket) }
         }
     }
 
@@ -231,7 +256,8 @@ final class LoopCore {
         request(transfer)
     }
 
-    private static var gone: TransportError {
+    /// What everything fails with once the loop has ended.
+    static var gone: TransportError {
         TransportError(kind: .environment, message: "the transport's loop has been shut down")
     }
 
@@ -249,6 +275,7 @@ final class LoopCore {
     }
 
     private func connect(_ transfer: LoopTransfer) {
+        guard !isClosed else { return }
         do {
             try transfer.connect(to: multi, now: now)
             if let key = transfer.easyKey { easies[key] = transfer }
@@ -260,10 +287,10 @@ final class LoopCore {
     }
 
     /// The transfer gives its place back, or leaves the line.
+    ///
+    /// Whoever is next begins to connect at the turn's end, and not here: one that fails at once lets in the next.
     private func release(_ transfer: LoopTransfer) {
-        guard let next = admission.released(transfer.id, at: transfer.target.origin) else { return }
-        guard !isClosed, let next = transfers[next] else { return }
-        connect(next)
+        if let next = admission.released(transfer.id, at: transfer.target.origin) { admitted.append(next) }
     }
 
     private func follow(_ transfer: LoopTransfer, _ next: LoopTransfer.Next) {
@@ -299,25 +326,13 @@ final class LoopCore {
 
     private func resume(_ transfer: LoopTransfer) {
         guard transfers[transfer.id] != nil, transfer.machine?.isHeld == true else { return }
-        if !transfer.resume(now: now) {
+        let code = transfer.resume(now: now)
+        guard code.rawValue == 0 else {
             // libcurl does not finish a transfer whose resumption failed. What the stream said of its end counts.
-            follow(transfer, transfer.finished(code: CurlCode(rawValue: 23), wallClock: WallClock.seconds))
+            follow(transfer, transfer.finished(code: code, wallClock: WallClock.seconds))
             return
         }
         arm(transfer)
-    }
-
-    private func expire(_ transfer: LoopTransfer, _ timeout: TransferStateMachine.Timeout) {
-        let next = transfer.failed(transfer.timeoutError(timeout))
-        // A shared connection that has gone silent would attract the next streams as well.
-        if timeout == .idle || timeout == .firstByte, transfer.localPort != 0 { closeConnection(transfer.localPort) }
-        follow(transfer, next)
-    }
-
-    private func closeConnection(_ port: Int32) {
-        for socket in watcher.poller.sockets where Sockets.localPort(of: socket) == port {
-            Sockets.shutDown(socket)
-        }
     }
 
     private func shutDown() {
@@ -329,7 +344,7 @@ final class LoopCore {
         }
         flush()
         while let due = deadlines.popDue(now: .max) {
-            if case .alarm(let alarm) = due { alarm.fire() }
+            if case .alarm(let alarm) = due { alarm.fire(isEarly: true) }
         }
         let descriptor = watcher.poller.descriptor
         let onShutdown = onShutdown
@@ -343,14 +358,18 @@ final class LoopCore {
 
     // MARK: What a transfer says from inside a libcurl call
 
-    /// The opening is connected: its place is free once libcurl has returned.
+    /// The opening is connected: its place is another's, and its answer has a deadline.
+    ///
+    /// At once, as a redirect that is here already would move the opening to the line of another origin.
     func gavePlaceBack(_ transfer: LoopTransfer) {
-        connected.append(transfer)
+        release(transfer)
+        arm(transfer)
     }
 
-    /// The stream is open.
+    /// The stream is open, and its silence has a deadline.
     func opened(_ transfer: LoopTransfer) {
         counters.openStreams.add(1)
+        arm(transfer)
     }
 
     /// Bytes were read; what they made is handed over at the end of the turn, at the latest.

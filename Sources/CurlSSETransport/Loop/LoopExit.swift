@@ -30,6 +30,7 @@ enum LoopExit {
     private struct State {
         var entries: [Entry] = []
         var isRegistered = false
+        var quiesced: [EventLoop] = []
     }
 
     private static let state = Lock(State())
@@ -46,7 +47,12 @@ enum LoopExit {
     }
 
     fileprivate static func quiesceAll() {
-        for entry in state.withLock({ $0.entries }) { entry.loop?.quiesce() }
+        let loops = state.withLock { state in
+            // Kept for good: a queue that is suspended must not be let go of, and other threads still run.
+            state.quiesced = state.entries.compactMap(\.loop)
+            return state.quiesced
+        }
+        for loop in loops { loop.quiesce() }
     }
 }
 

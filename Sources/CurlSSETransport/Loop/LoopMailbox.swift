@@ -63,20 +63,20 @@ final class LoopMailbox: Sendable {
 
 /// A call back at an instant, once, on the loop's thread; also, early, when the loop ends.
 final class LoopAlarm: Sendable {
-    private let action: Lock<(@Sendable () -> Void)?>
+    private let action: Lock<(@Sendable (_ isEarly: Bool) -> Void)?>
 
-    /// An alarm that will run `action`.
-    init(_ action: @escaping @Sendable () -> Void) {
+    /// An alarm that will run `action`, with `isEarly` true when the loop ended before the instant.
+    init(_ action: @escaping @Sendable (_ isEarly: Bool) -> Void) {
         self.action = Lock(action)
     }
 
     /// Runs the action, unless it has run or was cancelled.
-    func fire() {
+    func fire(isEarly: Bool = false) {
         let action = action.withLock { action in
             defer { action = nil }
             return action
         }
-        action?()
+        action?(isEarly)
     }
 
     /// Whether the action is still to run.

@@ -77,8 +77,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// The loop's name of the hop's easy handle; nil while there is none.
     private(set) var easyKey: UInt?
 
-    /// The port on this side of the hop's connection, which names it; 0 while there is none.
-    private(set) var localPort: Int32 = 0
+    /// The name of the hop's connection; nil while there is none, and where it has none.
+    private(set) var connection: ConnectionName?
 
     /// Bytes of the body, of the last hop.
     private(set) var bytesReceived = 0
@@ -159,7 +159,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     func disconnect(from multi: borrowing MultiHandle) {
         guard easyKey != nil else { return }
         easyKey = nil
-        localPort = 0
+        connection = nil
         isDiscarding = true
         if let easy = easy.take() {
             // What a paused stream holds would be lost with it in some versions.
@@ -199,7 +199,15 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         }
     }
 
-    /// A limit ran out, or the loop ends.
+    /// A limit ran out.
+    ///
+    /// A response that is a failure stays one when its body does not end in time.
+    func expired(_ timeout: TransferStateMachine.Timeout, wallClock: Int64) -> Next {
+        if case .collect = response { return finished(code: CurlCode(rawValue: 0), wallClock: wallClock) }
+        return failed(timeoutError(timeout))
+    }
+
+    /// The transfer is over by an error.
     func failed(_ error: TransportError) -> Next {
         var error = error
         let retry = isOpen ? sink.retry : plan.retry
@@ -208,7 +216,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     }
 
     /// The error for a limit that ran out.
-    func timeoutError(_ timeout: TransferStateMachine.Timeout) -> TransportError {
+    private func timeoutError(_ timeout: TransferStateMachine.Timeout) -> TransportError {
         let host = target.origin.hostAndPort
         let limits = plan.limits
         let message =
@@ -235,6 +243,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             readErrors: plan.readErrors
         )
         response = .none
+        status = nil
+        httpVersion = nil
         bytesReceived = 0
         wasConnected = false
         socketError = 0
@@ -246,17 +256,21 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         return false
     }
 
-    /// Whether the connection is one of HTTP/2, which others may share.
-    var isShared: Bool { httpVersion == "2" }
+    /// Whether the connection may be one of HTTP/2, which others share: before the head nobody knows.
+    var mayBeShared: Bool {
+        guard let httpVersion else {
+            return plan.options.httpVersion == .http2
+                || plan.options.httpVersion == .automatic && target.origin.scheme == "https"
+        }
+        return httpVersion == "2"
+    }
 
     /// The reader has taken enough.
     ///
-    /// False when the transfer cannot go on.
-    func resume(now: UInt64) -> Bool {
-        guard machine?.isHeld == true, easyKey != nil else { return true }
+    /// - Returns: libcurl's answer; the transfer cannot go on when it is not 0.
+    func resume(now: UInt64) -> CurlCode {
         machine?.resumed(now: now)
-        let code = easy?.resume()
-        return code?.rawValue == 0
+        return easy?.resume() ?? CurlCode(rawValue: 0)
     }
 
     /// How many openings of its origin may be under way at once.
@@ -280,9 +294,9 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
 
     // MARK: What libcurl says, inside a call of it
 
-    override func connected(localPort: Int32) {
+    override func connected(_ connection: ConnectionName?) {
         wasConnected = true
-        self.localPort = localPort
+        self.connection = connection
         guard let core, machine?.connected(now: core.now) == true else { return }
         core.gavePlaceBack(self)
     }
@@ -459,7 +473,9 @@ extension SubscriptionFailure {
 extension CurlSetupError {
     /// What a refused option means: a file or a feature that this process lacks, or a value that came with a request.
     var kind: TransportError.Kind {
-        switch option {
+        // No memory: it heals.
+        if code.isOutOfMemory { return .network }
+        return switch option {
         case "CURLOPT_URL", "CURLOPT_CUSTOMREQUEST", "CURLOPT_HTTPHEADER": .request
         default: .environment
         }

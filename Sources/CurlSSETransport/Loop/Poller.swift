@@ -72,7 +72,8 @@ struct PollEvent {
         }
         let events = (reading ? UInt32(EPOLLIN.rawValue) : 0) | (writing ? UInt32(EPOLLOUT.rawValue) : 0)
         if let watch = watched[socket] {
-            guard watch.events != events else { return }
+            // Told to the kernel also where nothing seems to change: libcurl speaks up only at a change, so the number
+            // may be another socket's by now.
             watched[socket]?.events = events
             if control(EPOLL_CTL_MOD, socket, events, watch.generation) == ENOENT {
                 _ = control(EPOLL_CTL_ADD, socket, events, watch.generation)

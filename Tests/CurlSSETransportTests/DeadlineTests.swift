@@ -1,0 +1,146 @@
+import CurlSSETransport
+import SubscriptionRuntime
+import SubscriptionTesting
+import Testing
+
+private let head = ReplayServer.eventStreamHead
+
+/// More than any of the deadlines below, and less than any default.
+private let late = Duration.seconds(8)
+
+@Suite("Deadlines", .timeLimit(.minutes(2)))
+struct DeadlineTests {
+    @Test("a server that cannot be connected to is given up at the connect deadline, and not before")
+    func connect() async throws {
+        let port = try FullBacklog()
+        let transport = try plain("http://127.0.0.1:\(port.port)/") { $0.connectTimeout = .milliseconds(300) }
+        let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.message == "no connection to 127.0.0.1:\(port.port) within 300 ms")
+        #expect(elapsed >= .milliseconds(300) && elapsed < late)
+        withExtendedLifetime(port) {}
+    }
+
+    @Test("L6: a server that accepts and says nothing of TLS is given up at the connect deadline")
+    func handshake() async throws {
+        let server = try ReplayServer(otherwise: [.silence])
+        let transport = try plain("https://127.0.0.1:\(server.port)/") { $0.connectTimeout = .milliseconds(300) }
+        let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.message == "no connection to 127.0.0.1:\(server.port) within 300 ms")
+        #expect(elapsed >= .milliseconds(300) && elapsed < late)
+        #expect(await server.waitUntil { $0[connection: 1]?.ended != nil })
+    }
+
+    @Test("silence before the head is found at the first-byte deadline, which may be shorter than the connect deadline")
+    func firstByte() async throws {
+        let server = try ReplayServer(otherwise: [.expectRequest, .silence])
+        let transport = try plain(server) { $0.firstByteTimeout = .milliseconds(300) }
+        let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.message == "127.0.0.1:\(server.port) did not answer within 300 ms")
+        #expect(elapsed >= .milliseconds(300) && elapsed < late)
+        #expect(await server.waitUntil { $0[connection: 1]?.ended != nil })
+    }
+
+    @Test("silence after the head is found at the idle deadline, which may be shorter than the first-byte deadline")
+    func idle() async throws {
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(head + "data: a\n\n"), .silence])
+        let transport = try plain(server) { $0.idleTimeout = .milliseconds(300) }
+        let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+        #expect(read.payloads.map(\.data.text) == ["a"])
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.message == "127.0.0.1:\(server.port) said nothing for 300 ms, after 9 bytes")
+        #expect(elapsed >= .milliseconds(300) && elapsed < late)
+        #expect(await server.waitUntil { $0[connection: 1]?.ended != nil })
+    }
+
+    @Test("L6: a head that comes byte by byte is given up at the first-byte deadline, interim heads or not")
+    func drip() async throws {
+        let drip = ReplayServer.Step.pieces(Array((0..<60).map { "X-Slow-\($0): y\r\n" }.joined().utf8), of: 5)
+        for start in ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n"] {
+            let steps = [.expectRequest, .send(start)] + drip.flatMap { [$0, .pause(.milliseconds(50))] } + [.silence]
+            let server = try ReplayServer(otherwise: steps)
+            let transport = try plain(server) { $0.firstByteTimeout = .milliseconds(400) }
+            let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+            #expect(read.error?.message == "127.0.0.1:\(server.port) did not answer within 400 ms")
+            #expect(elapsed >= .milliseconds(400) && elapsed < late)
+        }
+    }
+
+    @Test("a refusal whose body never ends keeps its own meaning at the first-byte deadline", arguments: [403, 503])
+    func endlessRefusal(status: Int) async throws {
+        let refusal = ReplayServer.head(status, [("Retry-After", "7")]) + "because"
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(refusal), .silence])
+        let transport = try plain(server) { $0.firstByteTimeout = .milliseconds(300) }
+        let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+        #expect(read.error?.status == status)
+        #expect(read.end == .failed(status == 403 ? .request : .network))
+        #expect(read.retryAfter == (status == 403 ? nil : .seconds(7)))
+        #expect(read.error?.bodyPrefix == Array("because".utf8))
+        #expect(elapsed >= .milliseconds(300) && elapsed < late)
+    }
+
+    @Test("comments are signs of life")
+    func comments() async throws {
+        let pings = (0..<8).flatMap { _ in [ReplayServer.Step.pause(.milliseconds(200)), .send(":\n")] }
+        let server = try ReplayServer(
+            otherwise: [.expectRequest, .send(head)] + pings + [.send("data: late\n\n"), .silence]
+        )
+        let transport = try plain(server) { $0.idleTimeout = .milliseconds(1000) }
+        let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+        #expect(read.payloads.map(\.data.text) == ["late"])
+        #expect(read.error?.message.contains("said nothing for 1 s") == true)
+        // Eight pauses, and then the silence.
+        #expect(elapsed >= .milliseconds(2600) && elapsed < late)
+    }
+
+    @Test("time in which the reader holds the stream back does not count as the server's silence")
+    func heldBack() async throws {
+        let payload = String(repeating: "x", count: 4 << 10)
+        let count = 4000
+        let server = try ReplayServer(
+            otherwise: [
+                .expectRequest, .send(head), .sendRepeating(Array("data: \(payload)\n\n".utf8), count: count), .silence,
+            ]
+        )
+        let transport = try plain(server) { $0.idleTimeout = .milliseconds(400) }
+        let stream = try await transport.open(EventSourceRequest(), resuming: nil)
+        var iterator = stream.makeAsyncIterator()
+        #expect(await server.waitUntil { $0[connection: 1]?.isHeldBack == true })
+        // Another stream of the loop runs into its deadline twice meanwhile: time has passed for this one too.
+        let other = try ReplayServer(otherwise: [.expectRequest, .send(head), .silence])
+        for _ in 0..<2 {
+            let read = try await plain(other, loop: transport.curlLoop) { $0.idleTimeout = .milliseconds(400) }
+                .read(EventSourceRequest())
+            #expect(read.end == .failed(.network))
+        }
+        var arrived = 0
+        var failure: SubscriptionFailure?
+        do throws(SubscriptionFailure) {
+            while let batch = try await iterator.next(atMost: 100) { arrived += batch.count }
+        } catch {
+            failure = error
+        }
+        #expect(arrived == count)
+        #expect(failure?.transportError?.message.contains("said nothing for 400 ms") == true)
+    }
+
+    @Test("a stream whose deadline has passed does not take another server's connection from the same port with it")
+    func neighbours() async throws {
+        let silent = try ReplayServer(otherwise: [.expectRequest, .send(head), .silence])
+        let healthy = try ReplayServer(otherwise: [
+            .expectRequest, .send(head), .silence, .send("data: a\n\n"), .silence,
+        ])
+        let loop = try CurlLoop()
+        let stream = try await plain(healthy, loop: loop).open(EventSourceRequest(), resuming: nil)
+        for _ in 0..<3 {
+            let read = try await plain(silent, loop: loop) { $0.idleTimeout = .milliseconds(50) }
+                .read(EventSourceRequest())
+            #expect(read.end == .failed(.network))
+        }
+        healthy.proceed()
+        var iterator = stream.makeAsyncIterator()
+        #expect(try await iterator.next(isolation: nil)?.data.text == "a")
+    }
+}
