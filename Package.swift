@@ -15,6 +15,7 @@ let package = Package(
         .library(name: "SubscriptionRuntime", targets: ["SubscriptionRuntime"]),
         .library(name: "CurlSSETransport", targets: ["CurlSSETransport"]),
         .library(name: "SubscriptionTesting", targets: ["SubscriptionTesting"]),
+        .executable(name: "subscribe", targets: ["subscribe"]),
     ],
     targets: [
         .systemLibrary(
@@ -51,6 +52,13 @@ let package = Package(
             dependencies: ["SubscriptionRuntime", "SubscriptionTesting"],
             swiftSettings: settings
         ),
+        .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
+        .executableTarget(
+            name: "subscribe",
+            dependencies: ["CurlSSETransport", "SubscriptionRuntime"],
+            swiftSettings: settings
+        ),
+        .testTarget(name: "SubscribeTests", dependencies: ["subscribe"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
