@@ -2,6 +2,8 @@
 //
 // Pure: the time and whether this is a terminal are arguments. Called under the console's lock.
 
+import CurlSSETransport
+
 /// Makes the lines of `--json`.
 enum JSONLine {
     /// One object on one line, its line end included.
@@ -12,12 +14,12 @@ enum JSONLine {
         case .resumed(let count): line("{\"kind\":\"resumed\",\"resumptions\":\(count)}")
         case .event(let type, let data, let id):
             line(
-                "{\"kind\":\"event\",\"type\":\(JSONText.string(type)),"
-                    + "\"data\":\(JSONText.string(String(decoding: data, as: UTF8.self))),"
-                    + "\"id\":\(JSONText.string(id))}"
+                "{\"kind\":\"event\",\"type\":\(JSONLayout.string(type)),"
+                    + "\"data\":\(JSONLayout.string(String(decoding: data, as: UTF8.self))),"
+                    + "\"id\":\(JSONLayout.string(id))}"
             )
         case .payload(let bytes): payload(bytes)
-        case .comment(let text): line("{\"kind\":\"comment\",\"comment\":\(JSONText.string(text))}")
+        case .comment(let text): line("{\"kind\":\"comment\",\"comment\":\(JSONLayout.string(text))}")
         case .complete: line("{\"kind\":\"complete\"}")
         }
     }
@@ -40,16 +42,16 @@ enum JSONLine {
     private static func problemText(_ problem: Problem) -> String {
         let status = problem.status.map { ",\"status\":\($0)" } ?? ""
         return "{\"kind\":\"error\",\"class\":\"\(problem.kind.rawValue)\","
-            + "\"message\":\(JSONText.string(problem.message))\(status),\"fatal\":\(problem.isFatal)}"
+            + "\"message\":\(JSONLayout.string(problem.message))\(status),\"fatal\":\(problem.isFatal)}"
     }
 
     /// The payload's own text in the line, or a string of it where it is no JSON.
     private static func payload(_ bytes: [UInt8]) -> [UInt8] {
         var line = Array("{\"kind\":\"payload\",\"payload\":".utf8)
         if JSONText.isValid(bytes) {
-            line += JSONText.oneLine(bytes)
+            line += JSONLayout.oneLine(bytes)
         } else {
-            line += JSONText.string(String(decoding: bytes, as: UTF8.self)).utf8
+            line += JSONLayout.string(String(decoding: bytes, as: UTF8.self)).utf8
         }
         return line + [UInt8(ascii: "}"), 0x0A]
     }
@@ -70,7 +72,7 @@ enum PlainLine {
         case .payload(let bytes):
             guard JSONText.isValid(bytes) else { return (isTerminal ? Terminal.shown(bytes) : bytes) + [0x0A] }
             // What is left of control bytes in valid JSON are C1 and DEL inside its strings.
-            return (isTerminal ? Terminal.shown(JSONText.pretty(bytes)) : JSONText.oneLine(bytes)) + [0x0A]
+            return (isTerminal ? Terminal.shown(JSONLayout.pretty(bytes)) : JSONLayout.oneLine(bytes)) + [0x0A]
         case .comment(let text):
             let line = Array((":" + text).utf8)
             return (isTerminal ? Terminal.shown(line) : line) + [0x0A]

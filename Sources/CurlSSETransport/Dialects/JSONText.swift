@@ -12,7 +12,7 @@ struct JSONTextError: Error, Hashable, Sendable {
 }
 
 /// Reads JSON text once, front to back.
-struct JSONText: Sendable {
+package struct JSONText: Sendable {
     /// How deep values may nest.
     static let maxDepth = 512
 
@@ -38,6 +38,19 @@ struct JSONText: Sendable {
         self.bytes = bytes
         position = range?.lowerBound ?? 0
         end = range?.upperBound ?? bytes.count
+    }
+
+    /// Whether the bytes are one JSON value, in time and memory linear in their number.
+    package static func isValid(_ bytes: [UInt8]) -> Bool {
+        var reader = JSONText(bytes)
+        reader.skipSpace()
+        do {
+            try reader.skipValue()
+            try reader.readEnd()
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// The text with object entries in the byte order of their names, without white space, each string in its shortest
