@@ -73,6 +73,9 @@ struct CurlSetupError: Error {
     private var headerList: UnsafeMutablePointer<curl_slist>?
     private var resolveList: UnsafeMutablePointer<curl_slist>?
 
+    /// Names the handle among those that live: its address as a number.
+    var key: UInt { unsafe UInt(bitPattern: pointer) }
+
     /// Makes a handle and sets it up.
     ///
     /// - Parameters:

@@ -139,7 +139,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             guard multi.add(easy) else {
                 throw TransportError(kind: .network, message: "libcurl had no memory for a transfer")
             }
-            easyKey = unsafe UInt(bitPattern: easy.pointer)
+            easyKey = easy.key
             self.easy = consume easy
         } catch let error as CurlSetupError {
             throw TransportError(
