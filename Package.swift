@@ -55,10 +55,14 @@ let package = Package(
         .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
         .executableTarget(
             name: "subscribe",
-            dependencies: ["CurlSSETransport", "SubscriptionRuntime"],
+            dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
             swiftSettings: settings
         ),
-        .testTarget(name: "SubscribeTests", dependencies: ["subscribe"], swiftSettings: settings),
+        .testTarget(
+            name: "SubscribeTests",
+            dependencies: ["subscribe", "SubscriptionRuntime", "SubscriptionTesting"],
+            swiftSettings: settings
+        ),
         .testTarget(name: "RoomTests", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

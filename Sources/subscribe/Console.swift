@@ -27,13 +27,26 @@ final class Console: Sendable {
     private let waiting = Atomic<Int>(0)
     private let chunks: AsyncStream<Chunk>
     private let chunksIn: AsyncStream<Chunk>.Continuation
+    private let stops: AsyncStream<Stop>
+    private let stopsIn: AsyncStream<Stop>.Continuation
     private let written: AsyncStream<Void>
     private let writtenIn: AsyncStream<Void>.Continuation
 
-    /// A console over the process's own outputs.
-    init(_ setting: Screen.Setting) {
+    private let output: Int32
+    private let status: Int32
+
+    /// A console over two open descriptors, which stay the caller's.
+    ///
+    /// - Parameters:
+    ///   - setting: How they are looked at.
+    ///   - output: Standard output's.
+    ///   - status: Standard error's.
+    init(_ setting: Screen.Setting, output: Int32 = STDOUT_FILENO, status: Int32 = STDERR_FILENO) {
+        self.output = output
+        self.status = status
         state = Lock(State(screen: Screen(setting)))
         (chunks, chunksIn) = AsyncStream.makeStream()
+        (stops, stopsIn) = AsyncStream.makeStream()
         (written, writtenIn) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -42,8 +55,17 @@ final class Console: Sendable {
         state.withLock { state in
             for happening in state.narrator.take(input) {
                 for chunk in state.screen.show(happening) { enqueue(chunk) }
+                if case .problem(let problem) = happening, problem.isFatal { stopsIn.yield(.failed(problem.kind)) }
             }
         }
+    }
+
+    /// What it has shown or met that ends the run: a failure that is not waited for, or a closed standard output.
+    ///
+    /// - Returns: Nil when the task is cancelled first.
+    func stop() async -> Stop? {
+        for await stop in stops { return stop }
+        return nil
     }
 
     /// Shows something at once, past the narrator.
@@ -66,26 +88,24 @@ final class Console: Sendable {
 
     /// Writes what comes, until ``finish()``.
     ///
-    /// Blocks its thread while a reader is slow.
-    ///
-    /// - Returns: False as soon as standard output turned out to be closed.
-    func write() async -> Bool {
+    /// Blocks its thread while a reader is slow. A closed standard output ends the run, and what comes after is let go.
+    func write() async {
+        var isClosed = false
         for await chunk in chunks {
-            let isWritten: Bool
             switch chunk {
             case .output(let bytes):
-                isWritten = Self.write(bytes, to: STDOUT_FILENO)
+                if !isClosed, !Self.write(bytes, to: output) {
+                    isClosed = true
+                    stopsIn.yield(.closedOutput)
+                }
                 waiting.subtract(bytes.count, ordering: .relaxed)
             case .status(let bytes):
                 // Who has closed standard error does not want to know.
-                _ = Self.write(bytes, to: STDERR_FILENO)
-                isWritten = true
+                _ = Self.write(bytes, to: status)
                 waiting.subtract(bytes.count, ordering: .relaxed)
             }
             writtenIn.yield()
-            if !isWritten { return false }
         }
-        return true
     }
 
     /// Draws the live line a few times a second, until cancelled.
@@ -95,7 +115,7 @@ final class Console: Sendable {
         guard state.withLock({ $0.screen.isLive }) else { return }
         while !Task.isCancelled {
             state.withLock { state in
-                for chunk in state.screen.tick(now: Date().timeIntervalSince1970, width: Self.width()) {
+                for chunk in state.screen.tick(now: Date().timeIntervalSince1970, width: Self.width(of: status)) {
                     enqueue(chunk)
                 }
             }
@@ -146,9 +166,9 @@ final class Console: Sendable {
     }
 
     /// The terminal's columns; 80 where they cannot be told.
-    private static func width() -> Int {
+    private static func width(of descriptor: Int32) -> Int {
         var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
 }

@@ -85,12 +85,15 @@ struct Narrator {
     private var held: [Input] = []
     /// Whether the last that the transport's side said was a failure: a wait told after a new opening is an old one.
     private var hasFailed = false
+    /// Nothing is told after the end.
+    private var isOver = false
 
     /// Takes one.
     ///
     /// - Parameter input: What an observer says. What one observer says comes in the order in which it happened.
     /// - Returns: What is shown now, in order.
     mutating func take(_ input: Input) -> [Happening] {
+        guard !isOver else { return [] }
         switch input {
         case .opening, .opened:
             hasFailed = false
@@ -130,6 +133,7 @@ struct Narrator {
 
     /// Nothing more will be shown that could let the rest through.
     private mutating func finish() -> [Happening] {
+        isOver = true
         defer { held = [] }
         return held.flatMap { told($0) }
     }

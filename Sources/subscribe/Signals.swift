@@ -1,9 +1,7 @@
 // Signals into a stream of what they ask for.
 //
-// They are blocked in every thread, and one thread of ours waits for them: so nothing runs inside a signal handler,
-// and a run whose other threads are all held up, by a standard output that nobody reads say, still ends.
-
-import Foundation
+// They are blocked in every thread, and the main thread waits for them: so nothing runs inside a signal handler, and a
+// run whose other threads are all held up, by a standard output that nobody reads say, still ends.
 
 #if canImport(Glibc)
 import Glibc
@@ -28,7 +26,7 @@ enum Signals {
     /// How long a clean end may take before the process is left all the same.
     static let endLimit: Duration = .seconds(2)
 
-    /// Blocks the signals.
+    /// Blocks the signals, in this thread and in all it starts.
     ///
     /// Called at the start of `main`, before any other thread is there to take them.
     static func block() {
@@ -38,28 +36,20 @@ enum Signals {
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Starts to wait for them.
+    /// Waits for them, in this thread, for the rest of the process's life.
     ///
-    /// The first INT or TERM asks for the end; the process is left at once at the second, or when the end took longer
+    /// The first INT or TERM asks for the end. The process is left at once at the second, or when the end took longer
     /// than ``endLimit``.
     ///
-    /// - Returns: What the signals ask for, in order.
-    static func requests() -> AsyncStream<SignalRequest> {
-        let (requests, requestsIn) = AsyncStream<SignalRequest>.makeStream()
-        let thread = Thread {
-            var set = waited()
-            while true {
-                var number: Int32 = 0
-                guard sigwait(&set, &number) == 0 else { return }
-                guard let request = request(for: number) else { continue }
-                requestsIn.yield(request)
-                guard case .end(let code) = request else { continue }
-                leaveAtTheNext(code)
-            }
+    /// - Parameter requests: Gets what the signals ask for, in order.
+    static func wait(_ requests: AsyncStream<SignalRequest>.Continuation) -> Never {
+        var set = waited()
+        while true {
+            var number: Int32 = 0
+            guard sigwait(&set, &number) == 0, let request = request(for: number) else { continue }
+            requests.yield(request)
+            if case .end(let code) = request { leaveAtTheNext(code) }
         }
-        thread.name = "signals"
-        thread.start()
-        return requests
     }
 
     /// What a signal asks for; nil for one that is none of ours.

@@ -116,4 +116,9 @@ struct NarratorTests {
     func comments() {
         #expect(told([.comment(" hi"), .opening(after: 1), .comment("")]) == [.comment(" hi"), .comment("")])
     }
+
+    @Test("nothing is told after the end")
+    func theEndIsTheEnd() {
+        #expect(told([.left(.idle), .opening(after: 0), .payload(event(1)), .completed]) == [.state(.idle)])
+    }
 }

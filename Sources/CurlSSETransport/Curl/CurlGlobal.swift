@@ -5,7 +5,7 @@
 internal import CCurl
 
 /// libcurl of this process.
-enum CurlGlobal {
+package enum CurlGlobal {
     /// What `curl_global_init` said, called once, on first use.
     ///
     /// Never undone: `curl_global_cleanup` is not safe while another part of the process may use libcurl
@@ -18,30 +18,30 @@ enum CurlGlobal {
     }
 
     /// What the library found at run time can do.
-    static let info: CurlInfo = CurlInfo.read()
+    package static let info: CurlInfo = CurlInfo.read()
 }
 
 /// The facts of `curl_version_info`(3) that the transport decides by.
-struct CurlInfo: Hashable, Sendable {
+package struct CurlInfo: Hashable, Sendable {
     /// As in `7.88.1`.
-    var version: String
+    package var version: String
     /// As in 0x075801.
     var number: UInt32
     /// As in `OpenSSL/3.0.19`; nil without TLS.
-    var tls: String?
-    var hasHTTP2: Bool
+    package var tls: String?
+    package var hasHTTP2: Bool
     /// Name resolution does not block the loop.
-    var hasAsynchronousResolver: Bool
+    package var hasAsynchronousResolver: Bool
     /// `curl_global_init` may be called from any thread.
-    var isThreadsafe: Bool
+    package var isThreadsafe: Bool
 
     /// Before 8.1.0 a cancelled transfer that is paused on a shared HTTP/2 connection leaks what it held (curl issue
     /// 10971); it is resumed into nothing first.
-    var leaksPausedStreams: Bool { number < 0x080100 }
+    package var leaksPausedStreams: Bool { number < 0x080100 }
 
     /// From 8.10 to 8.13 a paused HTTP/2 stream may not get its window back (curl issue 16960): such a stream is not
     /// paused.
-    var stallsPausedStreams: Bool { number >= 0x080a00 && number < 0x080e00 }
+    package var stallsPausedStreams: Bool { number >= 0x080a00 && number < 0x080e00 }
 
     static func read() -> CurlInfo {
         guard let found = unsafe ccurl_version_info() else {
