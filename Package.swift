@@ -52,7 +52,6 @@ let package = Package(
             dependencies: ["SubscriptionRuntime", "SubscriptionTesting"],
             swiftSettings: settings
         ),
-        .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),
         .executableTarget(
             name: "subscribe",
             dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],

@@ -98,6 +98,7 @@ enum PlainLine {
         case .problem(let problem):
             (problem.isFatal ? colours.bad("error") : colours.warning("failed"))
                 + " (\(problem.kind.rawValue)): \(Terminal.shown(problem.message))"
+                + (problem.retryAfter.map { "; the server asks for \(Instant.tenths($0)) s" } ?? "")
         case .resumed(let count): colours.warning("resumed") + " (\(count)): what came in between was missed"
         case .complete: colours.good("complete")
         case .event, .payload, .comment: nil

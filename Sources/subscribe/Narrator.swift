@@ -34,6 +34,8 @@ struct Problem: Equatable {
     var kind: Kind
     var message: String
     var status: Int?
+    /// The server's word on when to ask again, in seconds; nil where it said nothing.
+    var retryAfter: Double?
     /// Whether it ends the run.
     var isFatal: Bool
 }

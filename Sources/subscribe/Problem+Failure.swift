@@ -11,7 +11,9 @@ extension Problem {
     ///   - isOnce: Whether a network failure ends the run too.
     init(_ failure: SubscriptionFailure, isOnce: Bool) {
         switch failure {
-        case .network(let error, _): self.init(.network, error, isFatal: isOnce)
+        case .network(let error, let pause):
+            self.init(.network, error, isFatal: isOnce)
+            retryAfter = pause.map { $0 / .seconds(1) }
         case .request(let error): self.init(.request, error, isFatal: true)
         case .environment(.transport(let error)): self.init(.environment, error, isFatal: true)
         case .environment(let failure): self.init(.environment, failure, isFatal: true)
