@@ -63,6 +63,11 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(name: "RoomTests", swiftSettings: settings),
+        .testTarget(
+            name: "TranscriptTests",
+            dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,1 @@
+../SubscribeTests/ToolProcess.swift
