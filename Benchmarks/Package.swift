@@ -2,6 +2,12 @@
 import PackageDescription
 
 // A package of its own, so that who links the libraries builds none of it.
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
 let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
@@ -10,12 +16,16 @@ let package = Package(
         .executableTarget(
             name: "parse",
             dependencies: [.product(name: "CurlSSETransport", package: "swift-subscriptions")],
-            swiftSettings: [
-                .enableUpcomingFeature("ExistentialAny"),
-                .enableUpcomingFeature("InternalImportsByDefault"),
-                .enableUpcomingFeature("MemberImportVisibility"),
-            ]
-        )
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "stream",
+            dependencies: [
+                .product(name: "CurlSSETransport", package: "swift-subscriptions"),
+                .product(name: "SubscriptionRuntime", package: "swift-subscriptions"),
+            ],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

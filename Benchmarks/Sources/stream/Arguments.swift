@@ -1,0 +1,50 @@
+// The command line.
+
+/// What to measure.
+struct Arguments {
+    enum Kind: String {
+        /// Until every body ends; figures over the whole run.
+        case blast
+        /// Figures over a window once all streams are open.
+        case trickle
+        /// As blast; payloads carry the time they were sent at.
+        case lat
+    }
+
+    var kind = Kind.blast
+    var url = ""
+    var connections = 1
+    var seconds = 5.0
+    /// Events after which a blast ends; nil for when the body ends.
+    var events: Int?
+    /// Owners of each subscription; nil for the transport's own sequence.
+    var deliveries: Int?
+    var onLoop = false
+
+    static let usage = """
+        usage: stream blast|trickle|lat URL [-n CONNECTIONS] [-s SECONDS] [-e EVENTS] [--deliveries OWNERS] [--on-loop]
+        """
+
+    init?(_ words: [String]) {
+        guard words.count >= 2, let kind = Kind(rawValue: words[0]) else { return nil }
+        self.kind = kind
+        url = words[1]
+        var rest = words.dropFirst(2)
+        while let word = rest.popFirst() {
+            switch word {
+            case "--on-loop":
+                onLoop = true
+            case "-n", "-s", "-e", "--deliveries":
+                guard let value = rest.popFirst().flatMap(Double.init), value > 0 else { return nil }
+                switch word {
+                case "-n": connections = Int(value)
+                case "-s": seconds = value
+                case "-e": events = Int(value)
+                default: deliveries = Int(value)
+                }
+            default:
+                return nil
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// What all loops counted.
+
+internal import CurlSSETransport
+internal import Synchronization
+
+/// Shared counts. A trickle's loops write it at each event, a blast's at their end.
+final class Tally: Sendable {
+    struct Delays {
+        var median: Double
+        var p99: Double
+        var maximum: Double
+    }
+
+    private let eventCount = Atomic<Int>(0)
+    private let lostCount = Atomic<Int>(0)
+    private let failureCount = Atomic<Int>(0)
+    private let nanoseconds = Mutex<[UInt64]>([])
+
+    var events: Int { eventCount.load(ordering: .relaxed) }
+    var lostPayloads: Int { lostCount.load(ordering: .relaxed) }
+    var failures: Int { failureCount.load(ordering: .relaxed) }
+
+    func add(_ count: Int) { eventCount.add(count, ordering: .relaxed) }
+    func lost(_ count: Int) { lostCount.add(count, ordering: .relaxed) }
+    func failed() { failureCount.add(1, ordering: .relaxed) }
+    func add(delays: [UInt64]) { nanoseconds.withLock { $0 += delays } }
+
+    /// In microseconds; nil where none was measured.
+    var delays: Delays? {
+        let sorted = nanoseconds.withLock { $0.sorted() }
+        guard let last = sorted.last else { return nil }
+        return Delays(
+            median: Double(sorted[sorted.count / 2]) / 1e3,
+            p99: Double(sorted[sorted.count * 99 / 100]) / 1e3,
+            maximum: Double(last) / 1e3
+        )
+    }
+}
+
+/// One loop's counts.
+struct Counter {
+    private let tally: Tally
+    private let isLive: Bool
+    private let isStamped: Bool
+    private let limit: Int
+    private var events = 0
+    private var bytes = 0
+    private var delays: [UInt64] = []
+
+    init(_ tally: Tally, _ arguments: Arguments) {
+        self.tally = tally
+        isLive = arguments.kind == .trickle
+        isStamped = arguments.kind == .lat
+        limit = arguments.events ?? .max
+    }
+
+    /// Counts an event. False when it is the last to be counted.
+    mutating func took(_ data: EventData) -> Bool {
+        events += 1
+        bytes += data.count
+        if isLive { tally.add(1) }
+        if isStamped { stamp(data) }
+        return events < limit
+    }
+
+    /// `{"t":` and nineteen digits: the sender's clock.
+    private mutating func stamp(_ data: EventData) {
+        guard data.count > 24 else { return }
+        let now = monotonicNanoseconds()
+        let sent = data.bytes.dropFirst(5).prefix(19).reduce(UInt64(0)) { $0 * 10 + UInt64($1 &- 48) }
+        delays.append(now &- sent)
+    }
+
+    /// Adds the loop's counts to all.
+    func end() {
+        if !isLive { tally.add(events) }
+        if isStamped { tally.add(delays: delays) }
+    }
+}
