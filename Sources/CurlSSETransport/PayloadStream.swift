@@ -30,8 +30,12 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
 
     /// Reads the stream.
     public struct AsyncIterator: PayloadIterator {
-        @usableFromInline var payloads: [Payload] = []
-        @usableFromInline var index = 0
+        /// The segment in hand, the next payload last: taken from the end a payload is moved and not copied.
+        @usableFromInline var rest: [Payload] = []
+
+        /// What a batch left of its segment, in order, and how many of it are gone.
+        @usableFromInline var segment: [Payload] = []
+        @usableFromInline var taken = 0
         @usableFromInline let reader: StreamReader<Payload>
 
         init(lease: StreamLease<Payload>) {
@@ -47,15 +51,17 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(SubscriptionFailure) -> Payload? {
-            if index < payloads.count {
-                let payload = payloads[index]
-                index += 1
-                return payload
+            if let payload = rest.popLast() { return payload }
+            if taken < segment.count {
+                rest = segment.suffix(segment.count - taken)
+                segment = []
+                taken = 0
+            } else {
+                guard let next = try await reader.take(isolation: actor) else { return nil }
+                rest = next
             }
-            guard let segment = try await reader.take(isolation: actor) else { return nil }
-            payloads = segment
-            index = 1
-            return segment[0]
+            rest.reverse()
+            return rest.popLast()
         }
 
         /// What is there now, at least one and at most `count`; waits while there is nothing.
@@ -66,23 +72,28 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
         @inlinable
         public mutating func next(atMost count: Int) async throws(SubscriptionFailure) -> [Payload]? {
             precondition(count > 0, "a batch has at least one payload")
-            if index >= payloads.count {
-                guard let segment = try await reader.take(isolation: nil) else { return nil }
-                payloads = segment
-                index = 0
+            if !rest.isEmpty {
+                segment = rest.reversed()
+                taken = 0
+                rest = []
+            } else if taken >= segment.count {
+                guard let next = try await reader.take(isolation: nil) else { return nil }
+                // Passed on as it is, without a look at its payloads.
+                if next.count <= count { return next }
+                segment = next
+                taken = 0
             }
-            if index == 0, payloads.count <= count {
-                let segment = payloads
-                payloads = []
-                return segment
+            let batch = Array(segment[taken...].prefix(count))
+            taken += batch.count
+            if taken == segment.count {
+                segment = []
+                taken = 0
             }
-            let end = Swift.min(index + count, payloads.count)
-            defer { index = end }
-            return Array(payloads[index..<end])
+            return batch
         }
 
         /// Where to resume, as of the last payload taken; nil where the dialect has no such thing.
-        public var resumePoint: ResumePoint? { reader.resumePoint(remaining: payloads.count - index) }
+        public var resumePoint: ResumePoint? { reader.resumePoint(remaining: rest.count + segment.count - taken) }
 
         /// The payload in memory of its own, where it holds much more than that alive.
         public func detached(_ payload: Payload) -> Payload { reader.detached(payload) }

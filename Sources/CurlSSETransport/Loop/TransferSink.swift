@@ -41,9 +41,9 @@ protocol TransferSink: AnyObject {
 
 /// Reads one response by a dialect.
 final class StreamSink<D: Dialect>: TransferSink {
-    /// A segment has so many payloads at most: half of an owner's default limit, so that the runtime can pass it on as
-    /// it is.
-    static var segmentCount: Int { 128 }
+    /// A segment has so many payloads at most: a quarter of an owner's default limit, which is the room from which the
+    /// runtime reads on, so that it can pass the segment on as it is.
+    static var segmentCount: Int { 64 }
 
     /// What is pending is handed over at so many bytes: waking the reader costs more than reading a hundred events.
     static var handOverBytes: Int { 64 << 10 }
@@ -151,14 +151,13 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     var count = 0
     var isFull = false
 
-    mutating func event(_ event: ServerSentEvent) -> Bool {
-        let reading = reader.read(event)
-        let goesOn = take(reading, bytes: event.data.count)
+    mutating func event(_ event: consuming ServerSentEvent) -> Bool {
+        let count = event.data.count
+        let moves = resumes && event.lastEventID != position.lastEventID
+        if moves { position.lastEventID = event.lastEventID }
+        let goesOn = take(reader.read(event), bytes: count)
         // After the payload: a position counts once what came before it was taken.
-        if resumes, event.lastEventID != position.lastEventID {
-            position.lastEventID = event.lastEventID
-            pending.last.moved(to: position)
-        }
+        if moves { pending.last.moved(to: position) }
         if pending.last.payloads.count >= StreamSink<D>.segmentCount { pending.close() }
         if pending.bytes >= StreamSink<D>.handOverBytes, channel.append(pending.takeAll()) { isFull = true }
         return goesOn
@@ -187,7 +186,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
         return true
     }
 
-    private mutating func take(_ reading: Reading<D.Payload>, bytes: Int) -> Bool {
+    private mutating func take(_ reading: consuming Reading<D.Payload>, bytes: Int) -> Bool {
         switch reading {
         case .payload(let payload):
             pending.append(payload, bytes: bytes + Self.overhead)

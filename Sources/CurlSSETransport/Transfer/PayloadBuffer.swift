@@ -35,7 +35,7 @@ struct PendingSegments<Payload: Sendable>: Sendable {
     var isEmpty: Bool { closed.isEmpty && last.isEmpty }
 
     /// Adds a payload.
-    mutating func append(_ payload: Payload, bytes count: Int) {
+    mutating func append(_ payload: consuming Payload, bytes count: Int) {
         last.payloads.append(payload)
         last.bytes += count
         bytes += count
