@@ -64,6 +64,11 @@ let package = Package(
         ),
         .testTarget(name: "RoomTests", swiftSettings: settings),
         .testTarget(
+            name: "DocumentationTests",
+            dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "TranscriptTests",
             dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
             swiftSettings: settings

@@ -111,7 +111,7 @@ extension ReplayServer {
     /// The head of an event stream whose body ends with the connection.
     public static let eventStreamHead = head(200, [("Content-Type", "text/event-stream"), ("Connection", "close")])
 
-    /// The head of an event stream whose body comes in chunks: see ``chunk(_:)``.
+    /// The head of an event stream whose body comes in chunks: see `chunk(_:)`.
     public static let chunkedEventStreamHead = head(
         200,
         [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")]
