@@ -69,6 +69,7 @@ final class OwnServer: Sendable {
     ///   - name: ariadne, strawberry or plain.
     ///   - port: The port; 0 for a free one.
     ///   - servers: Where the programs are.
+    /// - Throws: Why it is not there.
     init(_ name: String, port: Int = 0, _ servers: Servers) async throws {
         let process = Process()
         process.executableURL = URL(filePath: servers.python)
