@@ -86,7 +86,7 @@ struct Narrator {
     /// Said, and not yet shown.
     private var held: [Input] = []
     /// Whether the last that the transport's side said was a failure: a wait told after a new opening is an old one.
-    private var hasFailed = false
+    private var isWaitTold = false
     /// Nothing is told after the end.
     private var isOver = false
 
@@ -98,15 +98,16 @@ struct Narrator {
         guard !isOver else { return [] }
         switch input {
         case .opening, .opened:
-            hasFailed = false
+            isWaitTold = false
             held.append(input)
             return letThrough()
-        case .failed:
-            hasFailed = true
+        case .failed(let problem, _):
+            // The wait after a failure that ends the run is not waited for.
+            isWaitTold = !problem.isFatal
             held.append(input)
             return letThrough()
         case .waiting:
-            guard hasFailed else { return [] }
+            guard isWaitTold else { return [] }
             held.append(input)
             return letThrough()
         case .parked:

@@ -117,6 +117,16 @@ struct NarratorTests {
         #expect(told([.comment(" hi"), .opening(after: 1), .comment("")]) == [.comment(" hi"), .comment("")])
     }
 
+    @Test("the wait after a failure that ends the run is not told")
+    func noWaitAfterTheLastFailure() {
+        let last = Problem(kind: .network, message: "down", isFatal: true)
+
+        #expect(
+            told([.opening(after: 0), .failed(last, after: 0), .waiting(until: 1, seconds: 1, after: 0), .left(.ended)])
+                == [.state(.connecting), .problem(last), .state(.ended)]
+        )
+    }
+
     @Test("nothing is told after the end")
     func theEndIsTheEnd() {
         #expect(told([.left(.idle), .opening(after: 0), .payload(event(1)), .completed]) == [.state(.idle)])
