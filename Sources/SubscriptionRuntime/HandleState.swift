@@ -35,6 +35,9 @@ struct HandleState<Payload: Sendable> {
     var watchers: [Int: CheckedContinuation<Void, Never>] = [:]
     var lastWatcher = 0
 
+    /// What the Observation library knows the handle by, once anybody has read it.
+    var observation: StatusObservation?
+
     // MARK: Pace
 
     /// The most that is read at once where no owner sets the pace.
@@ -148,7 +151,7 @@ struct Aftermath<Payload: Sendable> {
     var watchers: [CheckedContinuation<Void, Never>] = []
     var armed: Wait?
     var dropped: Wait?
-    var isPublished = false
+    var observation: StatusObservation?
     var entries: [SubscriptionLogEntry.Event] = []
 
     // Only kept until after the lock: whose deinit runs is not known.

@@ -22,7 +22,6 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     let number: Int
     let environment: EnvironmentCore<Request, Payload>
     private let state = Lock(HandleState<Payload>())
-    private let observation = StatusObservation()
 
     init(
         request: Request,
@@ -42,8 +41,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
 
     /// The stream, the error and the counts, read together.
     public var status: SubscriptionStatus {
-        observation.accessed()
-        return state.withLock { $0.machine.status }
+        read { $0.machine.status }
     }
 
     /// Where the stream is.
@@ -63,8 +61,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
 
     /// The payload accepted last; nil before the first and after the last release.
     public var latest: Payload? {
-        observation.accessed()
-        return state.withLock { $0.latest }
+        read { $0.latest }
     }
 
     /// The status now, and each time it has changed.
@@ -232,6 +229,18 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
 
     // MARK: Transactions
 
+    /// Reads, and tells the Observation library so.
+    private func read<Value>(_ value: (HandleState<Payload>) -> Value) -> Value {
+        let (value, observation) = state.withLock { state in
+            // Made by the first who reads: most handles of a service are never read.
+            let observation = state.observation ?? StatusObservation()
+            state.observation = observation
+            return (value(state), observation)
+        }
+        observation.accessed()
+        return value
+    }
+
     private func transact<Result>(
         _ body: (inout HandleState<Payload>, inout Aftermath<Payload>) -> Result
     ) -> Result {
@@ -241,7 +250,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
             if state.machine.hasError { after.status = state.machine.status }
             let result = body(&state, &after)
             if state.machine.revision != revision {
-                after.isPublished = true
+                after.observation = state.observation
                 if !state.watchers.isEmpty {
                     after.watchers = Array(state.watchers.values)
                     state.watchers = [:]
@@ -338,7 +347,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
         after.pump?.resume()
         for (waiter, taken) in after.served { waiter.resume(returning: taken) }
         for watcher in after.watchers { watcher.resume() }
-        if after.isPublished { observation.changed() }
+        after.observation?.changed()
     }
 
     /// Starts an opening that was held back until the one before knew of its end.
