@@ -36,7 +36,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CurlSSETransportTests",
-            dependencies: ["CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
+            dependencies: ["CCurl", "CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
             swiftSettings: settings
         ),
         .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),

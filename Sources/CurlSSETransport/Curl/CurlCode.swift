@@ -125,7 +125,10 @@ extension CurlFacts {
     var suffix: String {
         var facts = ["curl \(code.rawValue)"]
         if let errno { facts.append("errno \(errno)") }
-        if verifyResult != 0 { facts.append("verify result \(verifyResult)") }
+        // OpenSSL has a result other than 0 from the start.
+        if verifyResult != 0, code == CurlCode(CURLE_PEER_FAILED_VERIFICATION) {
+            facts.append("verify result \(verifyResult)")
+        }
         return facts.joined(separator: ", ")
     }
 }

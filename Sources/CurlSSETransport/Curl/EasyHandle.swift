@@ -32,7 +32,7 @@ struct EasyOptions: Sendable {
     var httpVersion: HTTPVersion = .automatic
     /// Milliseconds.
     ///
-    /// libcurl's own limit, a backstop behind the loop's; it also paces the addresses of a name.
+    /// The loop's limit; libcurl's own is a backstop behind it, and paces the addresses of a name.
     var connectTimeout: Int
     /// Bytes.
     var bufferSize: Int
@@ -129,7 +129,8 @@ struct CurlSetupError: Error {
         try set(CURLOPT_FOLLOWLOCATION, 0, "CURLOPT_FOLLOWLOCATION")
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "CURLOPT_SUPPRESS_CONNECT_HEADERS")
         try set(CURLOPT_BUFFERSIZE, options.bufferSize, "CURLOPT_BUFFERSIZE")
-        try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeout, "CURLOPT_CONNECTTIMEOUT_MS")
+        // Behind the loop's own, which says what ran out in the same words wherever it does.
+        try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeout + 1000, "CURLOPT_CONNECTTIMEOUT_MS")
         try set(CURLOPT_TCP_KEEPALIVE, 1, "CURLOPT_TCP_KEEPALIVE")
         try set(CURLOPT_TCP_KEEPIDLE, options.keepaliveIdle, "CURLOPT_TCP_KEEPIDLE")
         try set(CURLOPT_TCP_KEEPINTVL, options.keepaliveInterval, "CURLOPT_TCP_KEEPINTVL")

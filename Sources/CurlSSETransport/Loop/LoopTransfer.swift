@@ -192,7 +192,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             return .end(.cancelled, .authenticate)
         case .collect:
             return failed(classifier.failure(responseFacts(curl, wallClock: wallClock)))
-        case .unreadable(let error):
+        case .unreadable(var error):
+            error.message = "\(target.origin.hostAndPort): \(error.message)"
             return failed(withFacts(error, curl))
         case .none:
             return failed(connectionError(curl))
