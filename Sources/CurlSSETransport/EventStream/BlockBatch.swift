@@ -87,11 +87,12 @@ struct BlockBatch {
         keepsComments: Bool
     ) -> Int {
         let end = chunk.byteCount
-        records.removeAll(keepingCapacity: true)
+        // Emptying an empty array costs as much as reading a short chunk.
+        if !records.isEmpty { records.removeAll(keepingCapacity: true) }
         // A guess; too low costs a copy, no more.
         let expected = min(Self.maxCount, (end - start) / 64)
         if records.capacity < expected { records.reserveCapacity(expected) }
-        lines.removeAll(keepingCapacity: true)
+        if !lines.isEmpty { lines.removeAll(keepingCapacity: true) }
         sharedCount = 0
         endsInReturn = false
         isFull = false
@@ -180,8 +181,8 @@ struct BlockBatch {
         // The unfinished block's lines are searched again; its last one is known to have no end.
         ends = LineEnds(emptyFrom: unfinishedLine)
         // What an unfinished block has reported is read again from its start.
-        records.removeLast(records.count - recordsBefore)
-        lines.removeLast(lines.count - linesBefore)
+        if records.count > recordsBefore { records.removeLast(records.count - recordsBefore) }
+        if lines.count > linesBefore { lines.removeLast(lines.count - linesBefore) }
         return blockStart
     }
 

@@ -117,26 +117,37 @@ public struct EventStreamParser: Sendable {
         var position = 0
         passStart(of: chunk, &position)
         var ends = LineEnds()
-        var batch = BlockBatch()
         while position < chunk.byteCount {
             if isInBlock {
                 guard let notice = try readOpenBlock(chunk, &position, &ends) else { return }
                 guard report(notice, to: &visitor) else { return spend() }
             } else {
-                position = batch.read(
-                    chunk,
-                    from: position,
-                    ends: &ends,
-                    limit: maxEventBytes,
-                    keepsComments: keepsComments
-                )
-                if !batch.records.isEmpty {
-                    guard report(batch, of: chunk, to: &visitor) else { return spend() }
-                }
-                skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
-                isInBlock = position < chunk.byteCount && !batch.isFull
+                guard readBlocks(chunk, &position, &ends, to: &visitor) else { return spend() }
             }
         }
+    }
+
+    /// Reads whole blocks, to the first that is not or the chunk's end; false where the visitor stops.
+    private mutating func readBlocks<Visitor: EventStreamVisitor>(
+        _ chunk: RawSpan,
+        _ position: inout Int,
+        _ ends: inout LineEnds,
+        to visitor: inout Visitor
+    ) -> Bool {
+        var batch = BlockBatch()
+        repeat {
+            position = batch.read(
+                chunk,
+                from: position,
+                ends: &ends,
+                limit: maxEventBytes,
+                keepsComments: keepsComments
+            )
+            guard batch.records.isEmpty || report(batch, of: chunk, to: &visitor) else { return false }
+        } while batch.isFull
+        skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
+        isInBlock = position < chunk.byteCount
+        return true
     }
 
     /// Passes what may stand before the chunk's first line or block: a BOM, and an LF that belongs to a CR.
