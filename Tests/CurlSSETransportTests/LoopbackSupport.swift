@@ -133,8 +133,8 @@ func timed<Value>(
 func holds(isolation: isolated (any Actor)? = #isolation, _ condition: () -> Bool) async -> Bool {
     let deadline = ContinuousClock.now.advanced(by: .seconds(10))
     while !condition() {
-        guard ContinuousClock.now < deadline else { return false }
-        await Task.yield()
+        guard !Task.isCancelled, ContinuousClock.now < deadline else { return false }
+        try? await ContinuousClock().sleep(for: .milliseconds(2))
     }
     return true
 }
