@@ -1,0 +1,240 @@
+import CurlSSETransport
+import SubscriptionRuntime
+import SubscriptionTesting
+import Testing
+
+private let head = ReplayServer.eventStreamHead
+
+@Suite("Cancellation", .timeLimit(.minutes(2)))
+struct CancellationTests {
+    /// Cancels an opening once the condition holds, and reads how it ended.
+    private func cancelled(
+        _ transport: EventSourceTransport,
+        when isReached: () async -> Bool
+    ) async -> ReadStream<ServerSentEvent> {
+        let task = Task { await transport.read(EventSourceRequest()) }
+        #expect(await isReached())
+        let start = ContinuousClock.now
+        task.cancel()
+        let read = await task.value
+        #expect(start.duration(to: .now) < .seconds(8))
+        return read
+    }
+
+    @Test("before an opening has begun connects to nobody")
+    func early() async throws {
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(head), .silence])
+        let transport = try plain(server)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await transport.read(EventSourceRequest())
+        }
+        _ = await task.value
+        await transport.curlLoop.shutdown()
+        #expect(server.journal.requestCount == 0)
+        #expect(transport.counters.openStreams == 0)
+    }
+
+    @Test("while a connection is made leaves no socket behind")
+    func connecting() async throws {
+        let port = try FullBacklog()
+        let transport = try plain("http://127.0.0.1:\(port.port)/")
+        let read = await cancelled(transport) { await holds { transport.counters.openings == 1 } }
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.message == "the opening was cancelled")
+        withExtendedLifetime(port) {}
+    }
+
+    @Test("while a name is resolved does not wait for the resolver")
+    func resolving() async throws {
+        let transport = try plain("http://name.invalid/")
+        let read = await cancelled(transport) { await holds { transport.counters.openings == 1 } }
+        #expect(read.end == .failed(.network))
+    }
+
+    @Test("in the middle of TLS closes the connection")
+    func handshake() async throws {
+        let server = try ReplayServer(otherwise: [.silence])
+        let transport = try plain("https://127.0.0.1:\(server.port)/")
+        let read = await cancelled(transport) { await server.waitUntil { $0.connections == 1 } }
+        #expect(read.end == .failed(.network))
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+    }
+
+    @Test(
+        "before the head, and in the middle of it, closes the connection",
+        arguments: ["", "HTTP/1.1 200 OK\r\nContent-"]
+    )
+    func waiting(part: String) async throws {
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(part), .silence])
+        let transport = try plain(server)
+        let read = await cancelled(transport) {
+            await server.waitUntil { $0.requestCount == 1 && $0.bytesSent == part.utf8.count }
+        }
+        #expect(read.end == .failed(.network))
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+        #expect(server.journal.connections == 1)
+    }
+
+    @Test("in the middle of a refusal's body closes the connection")
+    func refusal() async throws {
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(ReplayServer.head(503) + "busy"), .silence])
+        let transport = try plain(server)
+        let read = await cancelled(transport) { await server.waitUntil { $0.bytesSent > 0 } }
+        #expect(read.end == .failed(.network))
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+    }
+
+    @Test("behind a redirect closes the second connection, and the first")
+    func redirect() async throws {
+        let silent = try ReplayServer(otherwise: [.expectRequest, .silence])
+        let first = try ReplayServer { _, _ in [.send(ReplayServer.response(307, [("Location", silent.url)]))] }
+        let transport = try plain(first)
+        let read = await cancelled(transport) { await silent.waitUntil { $0.requestCount == 1 } }
+        #expect(read.end == .failed(.network))
+        #expect(await silent.waitUntil { $0.openConnections == 0 })
+        #expect(await first.waitUntil { $0.openConnections == 0 })
+    }
+
+    @Test("C7: of a quiet stream, by its task, closes the connection")
+    func quiet() async throws {
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(head), .silence])
+        let transport = try plain(server)
+        let read = await cancelled(transport) { await holds { transport.counters.openStreams == 1 } }
+        // Cancelled within the call that opens, or within the one that reads.
+        #expect(read.payloads.isEmpty)
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+        #expect(await holds { transport.counters.openStreams == 0 })
+    }
+
+    @Test("of a stream that is held back closes the connection")
+    func heldBack() async throws {
+        let server = try ReplayServer(
+            otherwise: [.expectRequest, .send(head), .sendForever(Array("data: x\n\n".utf8))]
+        )
+        let transport = try plain(server)
+        var stream: PayloadStream<ServerSentEvent>? = try await transport.open(EventSourceRequest(), resuming: nil)
+        #expect(await server.waitUntil { $0[connection: 1]?.isHeldBack == true })
+        #expect(stream != nil)
+        stream = nil
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+        #expect(await holds { transport.counters.openStreams == 0 })
+    }
+
+    @Test("a stream that was held back when its server ended gives all that was sent, and then how it ended")
+    func endedWhileHeldBack() async throws {
+        let payload = String(repeating: "x", count: 4000)
+        let server = try ReplayServer(
+            otherwise: [
+                .expectRequest, .send(head), .sendRepeating(Array("data: \(payload)\n\n".utf8), count: 40),
+                .send("event: last\ndata: y\n\n"), .close,
+            ]
+        )
+        let stream = try await plain(server) { $0.highWater = 1024 }.open(EventSourceRequest(), resuming: nil)
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+        var types: [String] = []
+        let error = await #expect(throws: SubscriptionFailure.self) {
+            for try await event in stream { types.append(event.type) }
+        }
+        #expect(types.count == 41)
+        #expect(types.last == "last")
+        #expect(error?.kind == .network)
+    }
+
+    @Test(
+        "a stream that was held back when its connection was reset ends by a network failure",
+        arguments: [true, false]
+    )
+    func resetWhileHeldBack(reads: Bool) async throws {
+        let server = try ReplayServer(
+            otherwise: [.expectRequest, .send(head), .sendForever(Array("data: x\n\n".utf8))]
+        )
+        let transport = try plain(server)
+        let stream = try await transport.open(EventSourceRequest(), resuming: nil)
+        #expect(await server.waitUntil { $0[connection: 1]?.isHeldBack == true })
+        server.endConnections(by: .reset)
+        if reads {
+            let error = await #expect(throws: SubscriptionFailure.self) { for try await _ in stream {} }
+            #expect(error?.kind == .network)
+            #expect(error?.transportError?.curlCode == 56)
+        }
+        await transport.curlLoop.shutdown()
+        #expect(transport.counters.openStreams == 0)
+        withExtendedLifetime(stream) {}
+    }
+
+    @Test("a loop that is shut down with openings in every stage ends each of them, and leaves nothing open")
+    func shutdown() async throws {
+        let loop = try CurlLoop()
+        let port = try FullBacklog()
+        let silent = try ReplayServer(otherwise: [.silence])
+        let waiting = try ReplayServer(otherwise: [.expectRequest, .silence])
+        let open = try ReplayServer(otherwise: [.expectRequest, .send(head + "data: a\n\n"), .silence])
+        let flood = try ReplayServer(otherwise: [.expectRequest, .send(head), .sendForever(Array("data: x\n\n".utf8))])
+        let held = try await plain(flood, loop: loop).open(EventSourceRequest(), resuming: nil)
+        let transports = try [
+            plain("http://127.0.0.1:\(port.port)/", loop: loop),
+            plain("https://127.0.0.1:\(silent.port)/", loop: loop) { $0.maxConcurrentOpenings = 1 },
+            plain("https://127.0.0.1:\(silent.port)/", loop: loop) { $0.maxConcurrentOpenings = 1 },
+            plain(waiting, loop: loop),
+            plain(open, loop: loop),
+        ]
+        #expect(await flood.waitUntil { $0[connection: 1]?.isHeldBack == true })
+        await withTaskGroup { group in
+            for transport in transports {
+                group.addTask {
+                    let read = await transport.read(EventSourceRequest())
+                    #expect(read.end == .failed(.environment))
+                    #expect(read.error?.message == "the transport's loop has been shut down")
+                }
+            }
+            #expect(await waiting.waitUntil { $0.requestCount == 1 })
+            #expect(await silent.waitUntil { $0.connections == 1 })
+            #expect(await holds { transports[0].counters.openings == 6 && transports[0].counters.openStreams == 2 })
+            await loop.shutdown()
+        }
+        for server in [silent, waiting, open, flood] { #expect(await server.waitUntil { $0.openConnections == 0 }) }
+        #expect(transports[0].counters.openStreams == 0)
+        withExtendedLifetime((held, port)) {}
+    }
+
+    @Test("C2: a transport that is dropped with a hundred streams and as many kept connections closes all of them")
+    func dropped() async throws {
+        let server = try ReplayServer { _, request in
+            request.target == "/kept" ? [.send(ReplayServer.response(404))] : [.send(head + "data: a\n\n"), .silence]
+        }
+        var transport: EventSourceTransport? = try plain(server)
+        weak let loop = transport?.curlLoop
+        var streams: [PayloadStream<ServerSentEvent>] = []
+        for _ in 0..<100 {
+            _ = await transport?.read(EventSourceRequest(target: "/kept"))
+            if let stream = try await transport?.open(EventSourceRequest(), resuming: nil) { streams.append(stream) }
+        }
+        #expect(streams.count == 100)
+        transport = nil
+        #expect(loop != nil)
+        streams = []
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+        #expect(await holds { loop == nil })
+    }
+
+    @Test("from inside of what the loop calls ends the stream, and the loop goes on")
+    func reentrant() async throws {
+        let server = try ReplayServer(
+            otherwise: [.expectRequest, .send(head + ":\ndata: a\n\n"), .sendForever(Array(":\ndata: x\n\n".utf8))]
+        )
+        let box = Recorder<Task<ReadStream<ServerSentEvent>, Never>>()
+        let loop = try CurlLoop()
+        let transport = try plain(server, loop: loop) {
+            $0.onComment = { _ in for task in box.values { task.cancel() } }
+        }
+        for _ in 0..<20 {
+            let task = Task { await transport.read(EventSourceRequest()) }
+            box.append(task)
+            _ = await task.value
+        }
+        #expect(await server.waitUntil { $0.connections == 20 && $0.openConnections == 0 })
+        let healthy = try ReplayServer.answering(head, "data: a\n\n")
+        #expect(await (try plain(healthy, loop: loop)).read(EventSourceRequest()).payloads.count == 1)
+    }
+}

@@ -1,0 +1,37 @@
+import Glibc
+
+/// What a longer run is asked for by the environment.
+enum Setting {
+    /// A count by its variable's name.
+    static func count(_ name: String, default value: Int) -> Int {
+        getenv(name).flatMap { Int(String(cString: $0)) } ?? value
+    }
+}
+
+/// What this process holds of the system.
+enum ProcessUse {
+    /// How many descriptors are open.
+    static var descriptors: Int { entries("/proc/self/fd") - 1 }
+
+    /// How many threads run.
+    static var threads: Int { entries("/proc/self/task") }
+
+    /// The resident memory in bytes.
+    static var resident: Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        guard fgets(&line, 256, file) != nil else { return 0 }
+        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    private static func entries(_ path: String) -> Int {
+        guard let directory = opendir(path) else { return 0 }
+        defer { closedir(directory) }
+        var count = -2
+        while readdir(directory) != nil { count += 1 }
+        return count
+    }
+}
