@@ -6,6 +6,12 @@ enum Setting {
     static func count(_ name: String, default value: Int) -> Int {
         getenv(name).flatMap { Int(String(cString: $0)) } ?? value
     }
+
+    /// Writes a line of figures to the standard error.
+    static func report(_ text: String) {
+        let line = Array((text + "\n").utf8)
+        _ = write(STDERR_FILENO, line, line.count)
+    }
 }
 
 /// What this process holds of the system.
