@@ -92,5 +92,7 @@ extension Room {
         // The live line of a terminal, and --max-time.
         "Sources/subscribe/Console.swift": ["Task.sleep"],
         "Sources/subscribe/Run.swift": ["Task.sleep"],
+        // A server's own count of its connections has no signal to wait for; the look is bounded.
+        "Sources/SubscriptionTesting/TransportContract.swift": ["Task.sleep"],
     ]
 }
