@@ -180,4 +180,51 @@ struct PropertyTests {
         #expect(rig.transport.opened == told)
         await rig.environment.end()
     }
+
+    // K05
+    @Test("over a transport that fails in every way comes to rest with nothing left", arguments: [true, false])
+    func faults(isDeaf: Bool) async {
+        let seed = Seeded().seed
+        let clock = TestClock()
+        let transport = Transport(.init(isDeaf: isDeaf))
+        let environment = Environment(transport: transport, clock: clock)
+        let answers = RaceTests.answer(transport, seed: seed)
+
+        await withTaskGroup { group in
+            for number in 0..<20 {
+                group.addTask {
+                    var generator = Seeded(seed: seed &+ UInt64(number))
+                    let handle = environment.handle(for: "\(number % 7)")
+                    for _ in 0..<30 {
+                        let deliveries = handle.deliveries(limit: Int.random(in: 1...32, using: &generator))
+                        let enough = Int.random(in: 1..<20, using: &generator)
+                        // A stream that says nothing more is left by a cancellation, one that waits by the clock.
+                        let loop = Task {
+                            var count = 0
+                            for try await _ in deliveries {
+                                count += 1
+                                if count == enough { break }
+                            }
+                        }
+                        for _ in 0..<Int.random(in: 0..<20, using: &generator) { await Task.yield() }
+                        clock.advance(by: .milliseconds(Int.random(in: 0..<3000, using: &generator)))
+                        loop.cancel()
+                        _ = await loop.result
+                        if !environment.isActive { environment.isActive = true }
+                        if Int.random(in: 0..<20, using: &generator) == 0 { environment.isActive = false }
+                    }
+                }
+            }
+        }
+
+        // All owners have left.
+        #expect(environment.waits == 0, "seed \(seed)")
+        await environment.end()
+        #expect(await settles { environment.registered == 0 }, "seed \(seed)")
+        #expect(environment.running == 0, "seed \(seed)")
+        #expect(transport.unclosed == 0, "seed \(seed)")
+        #expect(transport.live == 0, "seed \(seed)")
+        answers.cancel()
+        _ = try? await transport.open("last", resuming: nil)
+    }
 }

@@ -62,6 +62,16 @@ extension SubscriptionHandle {
     }
 }
 
+/// Whether it comes to be so within twenty seconds: for memory alone, whose release no one is told of.
+func settles(_ condition: () -> Bool) async -> Bool {
+    let patience = ContinuousClock.now + .seconds(20)
+    while !condition() {
+        guard ContinuousClock.now < patience else { return false }
+        await Task.yield()
+    }
+    return true
+}
+
 extension SubscriptionStatus {
     var isIdle: Bool { if case .idle = stream { true } else { false } }
     var isConnecting: Bool { if case .connecting = stream { true } else { false } }

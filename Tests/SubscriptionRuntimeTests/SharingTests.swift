@@ -142,6 +142,6 @@ struct SharingTests {
         retention.release()
         _ = consume retention
         await environment.end()
-        #expect(environment.registered == 0)
+        #expect(await settles { environment.registered == 0 })
     }
 }
