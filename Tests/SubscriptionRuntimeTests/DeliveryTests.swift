@@ -232,9 +232,8 @@ struct DeliveryTests {
         await opening.closing()
     }
 
-    // H13. By itself and on demand: beside the other tests, a run of this toolchain's exit tests on a machine of two
-    // cores now and then leaves the whole process without a thread to go on with.
-    @Test("may not be taken by two loops at once", .enabled(if: Seeded.runsExitTests))
+    // H13
+    @Test("may not be taken by two loops at once")
     func twoLoops() async {
         await #expect(processExitsWith: .failure) {
             let environment = Environment(transport: Transport(), clock: TestClock())

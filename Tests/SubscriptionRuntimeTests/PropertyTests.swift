@@ -224,7 +224,7 @@ struct PropertyTests {
         #expect(environment.running == 0, "seed \(seed)")
         #expect(transport.unclosed == 0, "seed \(seed)")
         #expect(transport.live == 0, "seed \(seed)")
-        answers.cancel()
         _ = try? await transport.open("last", resuming: nil)
+        await answers.value
     }
 }

@@ -109,9 +109,4 @@ extension Seeded {
     static var races: Int {
         ProcessInfo.processInfo.environment["SUBSCRIPTION_RACES"].flatMap { Int($0) } ?? 300
     }
-
-    /// Whether `SUBSCRIPTION_EXIT_TESTS` asks for the tests that end a process.
-    static var runsExitTests: Bool {
-        ProcessInfo.processInfo.environment["SUBSCRIPTION_EXIT_TESTS"] != nil
-    }
 }
