@@ -30,7 +30,8 @@ struct OpeningLineTests {
         let ended = Recorder<Int>()
         await withTaskGroup { group in
             for number in 0..<8 {
-                group.addTask {
+                // On the loop's own thread, so that they go on in the order in which the loop ends them.
+                group.addTask(executorPreference: transport.curlLoop.executor) {
                     let read = await transport.read(EventSourceRequest())
                     #expect(read.error?.message == "no connection to 127.0.0.1:\(server.port) within 200 ms")
                     ended.append(number / 2)

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Replays every stream of Fixtures/event-stream in many cuttings: the result is that of the standard each time.
-@Suite("A recorded event stream")
+@Suite("A recorded event stream", .longComputation)
 struct FixtureTests {
     /// `SEED` of the environment, or one of the clock's.
     static let seed: UInt64 = {

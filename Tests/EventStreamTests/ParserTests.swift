@@ -1,7 +1,7 @@
 import CurlSSETransport
 import Testing
 
-@Suite("The event stream parser")
+@Suite("The event stream parser", .longComputation)
 struct ParserTests {
     @Test("a CR that ends a chunk ends its line at once: the event does not wait for the next byte")
     func loneReturnDispatches() throws {

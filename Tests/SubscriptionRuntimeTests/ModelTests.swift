@@ -299,7 +299,7 @@ struct Script: CustomStringConvertible {
     }
 }
 
-@Suite("The machine, by any script", .timeLimit(.minutes(5)))
+@Suite("The machine, by any script", .longComputation, .timeLimit(.minutes(5)))
 struct ModelTests {
     // K01, F05
     @Test("keeps its rules")
