@@ -118,14 +118,20 @@ func graphQL(
 }
 
 /// How long an operation took, and what it gave.
+///
+/// On a thread of its own, so that it is not measured how busy other tests keep the pool.
 func timed<Value>(
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> Value
 ) async rethrows -> (value: Value, elapsed: Duration) {
-    let start = ContinuousClock.now
-    let value = try await body()
-    return (value, start.duration(to: .now))
+    try await withTaskExecutorPreference(timingThread) {
+        let start = ContinuousClock.now
+        let value = try await body()
+        return (value, start.duration(to: .now))
+    }
 }
+
+private let timingThread = OneThread(label: "timed")
 
 /// Waits until a condition holds that nothing tells of.
 ///

@@ -18,16 +18,7 @@ struct LongComputation: SuiteTrait, TestTrait, TestScoping {
         try await withTaskExecutorPreference(Self.thread) { try await function() }
     }
 
-    private static let thread = OneThread()
-
-    private final class OneThread: TaskExecutor {
-        private let queue = DispatchQueue(label: "long computation")
-
-        func enqueue(_ job: consuming ExecutorJob) {
-            let job = UnownedJob(job)
-            queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-        }
-    }
+    private static let thread = OneThread(label: "long computation")
 }
 
 extension Trait where Self == LongComputation {
