@@ -231,9 +231,7 @@ struct ToolProcessTests {
 
     @Test("the demo shows a drop, a wait, a resumption, a 503 that is heeded, and the end")
     func demo() async throws {
-        let start = ContinuousClock.now
         let (lines, code) = try await ToolProcess(["--demo", "--json"]).output()
-        let took = ContinuousClock.now - start
 
         let payloads = Array(repeating: "payload", count: 7)
         let back = ["error network", "waiting", "connecting"]
@@ -241,12 +239,18 @@ struct ToolProcessTests {
         expected += payloads[3..<5] + back + back + ["open", "resumed 2"]
         expected += payloads[5...] + ["complete", "ended"]
         #expect(lines.map(gist) == expected)
-        let heeded = lines.filter { $0.contains("\"waiting\"") }.last ?? ""
-        let object = try JSONSerialization.jsonObject(with: Data(heeded.utf8)) as? [String: Any]
-        let seconds = try #require((object?["seconds"] as? NSNumber)?.doubleValue)
-        #expect((3.0...4.5).contains(seconds))
+        let waits = try lines.compactMap { line -> Double? in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return (object?["seconds"] as? NSNumber)?.doubleValue
+        }
+        #expect((3.0...4.5).contains(try #require(waits.last)))
+        // What it takes beside the machine's own time: its waits, and the server's pauses.
+        let pauses = Demo.scripts.joined().map { step -> Double in
+            guard case .pause(let pause) = step else { return 0 }
+            return pause / .seconds(1)
+        }
+        #expect(waits.reduce(0, +) + pauses.reduce(0, +) < 15)
         #expect(code == 0)
-        #expect(took < .seconds(15))
     }
 
     @Test("the version names libcurl, its TLS and whether it speaks HTTP/2")
