@@ -72,12 +72,12 @@ struct EventSourceTests {
     func detached() throws {
         var parser = EventStreamParser()
         let large = String(repeating: "x", count: 1000)
-        let events = try parser.parse(Array("data: \(large)\n\nid: 1\nevent: e\ndata: y\n\n".utf8))
+        let events = try parser.parse(Array("data: \(large)\n\nevent: e\ndata: yes, this one\n\n".utf8))
         let small = try #require(events.last)
 
         let detached = EventSource.Reader.detached(small)
 
-        #expect(small.data.bytes.startIndex == 1000)
+        #expect(small.data.bytes.startIndex > 1000)
         #expect(detached.data.bytes.startIndex == 0)
         #expect(detached == small)
     }

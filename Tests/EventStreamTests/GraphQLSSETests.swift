@@ -447,12 +447,12 @@ struct GraphQLSSETests {
     func detached() throws {
         var parser = EventStreamParser()
         let large = String(repeating: "x", count: 1000)
-        let events = try parser.parse(Array("data: \(large)\n\ndata: {}\n\n".utf8))
+        let events = try parser.parse(Array("data: \(large)\n\nevent: next\ndata: {\"data\":1}\n\n".utf8))
         let small = GraphQLResult(try #require(events.last).data)
 
         let detached = GraphQLSSE.Reader.detached(small)
 
-        #expect(small.content.bytes.startIndex == 1000)
+        #expect(small.content.bytes.startIndex > 1000)
         #expect(detached.content.bytes.startIndex == 0)
         #expect(detached == small)
     }

@@ -63,7 +63,7 @@ struct Run: Sendable {
         var counter = Counter(tally, arguments)
         do throws(SubscriptionFailure) {
             let stream = try await transport.open(request, resuming: nil)
-            for try await event in stream where !counter.took(event.data) { break }
+            for try await event in stream where !counter.took(event) { break }
         } catch {
             note(error)
         }
@@ -78,7 +78,7 @@ struct Run: Sendable {
             for try await delivery in handle.deliveries() {
                 switch delivery {
                 case .payload(let event):
-                    if !counter.took(event.data) { return counter.end() }
+                    if !counter.took(event) { return counter.end() }
                 case .baseline(.lagged(let dropped)):
                     tally.lost(dropped)
                 case .baseline:

@@ -55,11 +55,11 @@ struct Counter {
     }
 
     /// Counts an event. False when it is the last to be counted.
-    mutating func took(_ data: EventData) -> Bool {
+    mutating func took(_ event: borrowing ServerSentEvent) -> Bool {
         events += 1
-        bytes += data.count
+        bytes += event.data.count
         if isLive { tally.add(1) }
-        if isStamped { stamp(data) }
+        if isStamped { stamp(event.data) }
         return events < limit
     }
 

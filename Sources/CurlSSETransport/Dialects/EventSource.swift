@@ -50,11 +50,7 @@ public struct EventSource: Dialect {
 
         /// The event, its data with a buffer of its own.
         public static func detached(_ payload: ServerSentEvent) -> ServerSentEvent {
-            ServerSentEvent(
-                type: payload.type,
-                data: payload.data.detached(),
-                lastEventID: payload.lastEventID
-            )
+            payload.detached()
         }
     }
 }

@@ -40,6 +40,8 @@ struct BlockBatch {
         var typeCount: UInt32 = 0
         var idStart: UInt32 = 0
         var idCount: UInt32 = 0
+        /// What the block is called, by its number among the batch's labels.
+        var label: UInt32 = 0
 
         /// Whether the data goes into the batch's one buffer.
         var sharesBuffer: Bool { kind == .event && count < BlockBatch.ownBufferSize }
@@ -59,6 +61,10 @@ struct BlockBatch {
 
     private(set) var records: [Record] = []
     private(set) var lines: [Line] = []
+
+    /// What the batch's blocks are called, from the second label on; `firstLabel` where there is one alone.
+    private(set) var otherLabels: [EventLabel] = []
+    private(set) var firstLabel = EventLabel(type: "message", lastEventID: "")
 
     /// The size of all data that shares the batch's buffer.
     private(set) var sharedCount = 0
@@ -186,9 +192,7 @@ struct BlockBatch {
         return blockStart
     }
 
-    /// Reads the block most streams are made of: an `event` line of under 16 bytes or none, one `data` line, LFs.
-    ///
-    /// A shortcut: whatever is not of this shape is left to the loop.
+    /// Adds a block of the plain shape.
     ///
     /// - Returns: Where the next block begins; nil where this one is of another shape, is cut or passes the limit.
     @inline(__always)
@@ -198,38 +202,16 @@ struct BlockBatch {
         _ ends: inout LineEnds,
         limit: Int
     ) -> Int? {
-        let end = chunk.byteCount
-        var position = start
-        var typeStart = 0
-        var typeCount = 0
-        // Room for the words looked at below, where the event line has its 15 bytes.
-        guard end - position >= 24 else { return nil }
-        if chunk.byte(position) == UInt8(ascii: "e") {
-            let count = chunk.lineCount16(position)
-            guard count < 16, chunk.byte(position + count) == UInt8(ascii: "\n"),
-                let value = Field.event.value(of: chunk, from: position, to: position + count)
-            else { return nil }
-            typeStart = value
-            typeCount = position + count - value
-            position += count + 1
-        }
-        guard chunk.word(position) == Field.dataWord, chunk.byte(position + 4) == UInt8(ascii: ":") else { return nil }
-        let lineEnd = ends.next(in: chunk, from: position + 5)
-        guard lineEnd + 1 < end, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
-            chunk.byte(lineEnd + 1) == UInt8(ascii: "\n")
-        else { return nil }
-        let value = position + (chunk.byte(position + 5) == UInt8(ascii: " ") ? 6 : 5)
-        let count = lineEnd - value
-        guard count <= limit, typeCount <= limit else { return nil }
+        guard let block = PlainBlock(chunk, at: start, &ends, limit: limit) else { return nil }
         var record = Record(kind: .event)
-        record.start = UInt32(truncatingIfNeeded: value)
-        record.count = UInt32(truncatingIfNeeded: count)
+        record.start = block.start
+        record.count = block.count
         record.lineCount = 1
-        record.typeStart = UInt32(truncatingIfNeeded: typeStart)
-        record.typeCount = UInt32(truncatingIfNeeded: typeCount)
+        record.typeStart = block.typeStart
+        record.typeCount = block.typeCount
         append(record)
-        if count < Self.ownBufferSize { sharedCount += count }
-        return lineEnd + 2
+        if record.sharesBuffer { sharedCount += Int(block.count) }
+        return block.next
     }
 
     /// Where a line ends that begins with `first`; all but data is mostly short.
@@ -269,6 +251,47 @@ struct BlockBatch {
         block.lineCount += 1
         block.count = UInt32(count)
         return true
+    }
+
+    /// Names the blocks: gives each record the number of its label.
+    ///
+    /// - Parameters:
+    ///   - chunk: What the batch was read from.
+    ///   - lastEventID: The last event ID string before the batch.
+    mutating func nameBlocks(of chunk: RawSpan, lastEventID: String) {
+        otherLabels.removeAll(keepingCapacity: false)
+        firstLabel = EventLabel(type: "message", lastEventID: lastEventID)
+        var hasLabel = false
+        var current: UInt32 = 0
+        var typeStart = 0
+        var typeCount = 0
+        for index in records.indices {
+            let record = records[index]
+            guard record.kind == .event || record.kind == .block else { continue }
+            let start = Int(record.typeStart)
+            let count = Int(record.typeCount)
+            let hasSameType = count == typeCount && (count == 0 || chunk.isEqual(at: start, typeStart, count: count))
+            if hasLabel, hasSameType, !record.hasID {
+                records[index].label = current
+                continue
+            }
+            let before = current == 0 ? firstLabel : otherLabels[Int(current) - 1]
+            let label = EventLabel(
+                type: count == 0 ? "message" : hasSameType ? before.type : chunk.text(from: start, count: count),
+                lastEventID: record.hasID
+                    ? chunk.text(from: Int(record.idStart), count: Int(record.idCount)) : before.lastEventID
+            )
+            if hasLabel {
+                otherLabels.append(label)
+                current += 1
+            } else {
+                firstLabel = label
+                hasLabel = true
+            }
+            records[index].label = current
+            typeStart = start
+            typeCount = count
+        }
     }
 
     private mutating func append(_ kind: Record.Kind, from start: Int, to end: Int) {

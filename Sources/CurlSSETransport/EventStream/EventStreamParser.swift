@@ -23,6 +23,9 @@ public struct EventStreamParser: Sendable {
     /// The most of a chunk that is read in one go: offsets are kept in 32 bits.
     private static let pieceSize = 1 << 30
 
+    /// The most of a chunk that events of the plain shape share a copy of: a first-level cache's worth.
+    private static let sharedSize = 16 << 10
+
     /// The most bytes of one event's data, of one `event` or `id` field, or of one comment that is kept.
     public let maxEventBytes: Int
 
@@ -134,6 +137,8 @@ public struct EventStreamParser: Sendable {
         _ ends: inout LineEnds,
         to visitor: inout Visitor
     ) -> Bool {
+        guard readPlainBlocks(chunk, &position, &ends, to: &visitor) else { return false }
+        guard position < chunk.byteCount else { return true }
         var batch = BlockBatch()
         repeat {
             position = batch.read(
@@ -143,11 +148,54 @@ public struct EventStreamParser: Sendable {
                 limit: maxEventBytes,
                 keepsComments: keepsComments
             )
-            guard batch.records.isEmpty || report(batch, of: chunk, to: &visitor) else { return false }
+            guard batch.records.isEmpty || report(&batch, of: chunk, to: &visitor) else { return false }
         } while batch.isFull
         skipsLineFeed = batch.endsInReturn && position == chunk.byteCount
         isInBlock = position < chunk.byteCount
         return true
+    }
+
+    /// Reads blocks of the plain shape, as far as they go; false where the visitor stops.
+    ///
+    /// Their events share one copy of the rest of the chunk: its bytes are copied at once, the few between the data with
+    /// them, and nothing is noted down between finding an event and reporting it.
+    private mutating func readPlainBlocks<Visitor: EventStreamVisitor>(
+        _ chunk: RawSpan,
+        _ position: inout Int,
+        _ ends: inout LineEnds,
+        to visitor: inout Visitor
+    ) -> Bool {
+        let limit = min(maxEventBytes, BlockBatch.ownBufferSize - 1)
+        guard var plain = PlainBlock(chunk, at: position, &ends, limit: limit) else { return true }
+        let first = UInt32(truncatingIfNeeded: position)
+        let bytes = chunk.copy(from: position, count: min(chunk.byteCount - position, Self.sharedSize))
+        var typeStart = Int(plain.typeStart)
+        var typeCount = Int(plain.typeCount)
+        var shared = EventBlock(bytes: bytes, label(typeStart, typeCount, of: chunk))
+        while true {
+            let start = Int(plain.typeStart)
+            let count = Int(plain.typeCount)
+            if count != typeCount || count > 0 && !chunk.isEqual(at: start, typeStart, count: count) {
+                typeStart = start
+                typeCount = count
+                shared = EventBlock(bytes: bytes, label(start, count, of: chunk))
+            }
+            position = plain.next
+            let event = ServerSentEvent(block: shared, start: plain.start - first, count: plain.count, label: 0)
+            guard visitor.event(event) else { return false }
+            guard let next = PlainBlock(chunk, at: position, &ends, limit: limit),
+                Int(next.start + next.count - first) <= bytes.count
+            else { return true }
+            plain = next
+        }
+    }
+
+    /// What a block with an `event` field, or an empty one, is called.
+    private func label(_ typeStart: Int, _ typeCount: Int, of chunk: RawSpan) -> EventLabel {
+        EventLabel(
+            type: typeCount == 0 ? "message" : chunk.text(from: typeStart, count: typeCount),
+            lastEventID: lastEventID
+        )
     }
 
     /// Passes what may stand before the chunk's first line or block: a BOM, and an LF that belongs to a CR.
@@ -222,45 +270,49 @@ public struct EventStreamParser: Sendable {
 
     /// Reports what the whole blocks of a chunk say; false where the visitor stops.
     private mutating func report<Visitor: EventStreamVisitor>(
-        _ batch: borrowing BlockBatch,
+        _ batch: inout BlockBatch,
         of chunk: RawSpan,
         to visitor: inout Visitor
     ) -> Bool {
-        let shared = chunk.gather(batch)
-        var lastEventID = lastEventID
-        defer { self.lastEventID = lastEventID }
-        var offset = 0
-        var types = TypeName()
+        batch.nameBlocks(of: chunk, lastEventID: lastEventID)
+        let shared = EventBlock(bytes: chunk.gather(batch), batch.firstLabel, others: batch.otherLabels)
+        // The label reported last: what the last event ID string is when the visitor stops.
+        var lastLabel: UInt32?
+        defer { if let lastLabel { lastEventID = shared[lastLabel].lastEventID } }
+        var offset: UInt32 = 0
         for record in batch.records {
             switch record.kind {
             case .event:
-                let count = Int(record.count)
-                let data: EventData
+                lastLabel = record.label
+                let event: ServerSentEvent
                 if record.sharesBuffer {
-                    data = EventData(buffer: shared, start: offset, count: count)
-                    offset += count
-                } else if record.lineCount == 1 {
-                    data = EventData(chunk.copy(from: Int(record.start), count: count))
+                    event = ServerSentEvent(block: shared, start: offset, count: record.count, label: record.label)
+                    offset += record.count
                 } else {
-                    data = EventData(chunk.join(batch.lines[record.lineRange], count: count))
+                    let count = Int(record.count)
+                    let data =
+                        record.lineCount == 1
+                        ? chunk.copy(from: Int(record.start), count: count)
+                        : chunk.join(batch.lines[record.lineRange], count: count)
+                    event = ServerSentEvent(
+                        block: EventBlock(bytes: data, shared[record.label]),
+                        start: 0,
+                        count: record.count,
+                        label: 0
+                    )
                 }
-                if record.hasID {
-                    lastEventID = chunk.text(from: Int(record.idStart), count: Int(record.idCount))
-                }
-                let type = types.name(of: record, in: chunk)
-                guard visitor.event(ServerSentEvent(type: type, data: data, lastEventID: lastEventID)) else {
-                    return false
-                }
+                guard visitor.event(event) else { return false }
             case .block:
                 if record.hasID {
-                    let id = chunk.text(from: Int(record.idStart), count: Int(record.idCount))
-                    if id != lastEventID {
-                        lastEventID = id
+                    let before = lastLabel.map { shared[$0].lastEventID } ?? lastEventID
+                    lastLabel = record.label
+                    let id = shared[record.label].lastEventID
+                    if id != before {
                         guard visitor.lastEventIDMoved(to: id) else { return false }
                     }
                 }
                 if record.typeCount > 0 {
-                    guard visitor.blockWithoutData(type: types.name(of: record, in: chunk)) else { return false }
+                    guard visitor.blockWithoutData(type: shared[record.label].type) else { return false }
                 }
             case .retry:
                 let value = RetryValue(chunk, from: Int(record.start), to: Int(record.start + record.count))
@@ -273,25 +325,6 @@ public struct EventStreamParser: Sendable {
             }
         }
         return true
-    }
-
-    /// The type names of a chunk's blocks, made once for neighbours of the same type.
-    private struct TypeName {
-        private var start = 0
-        private var count = 0
-        private var name = "message"
-
-        @inline(__always)
-        mutating func name(of record: BlockBatch.Record, in chunk: RawSpan) -> String {
-            let count = Int(record.typeCount)
-            if count == 0 { return "message" }
-            let start = Int(record.typeStart)
-            if count == self.count, chunk.isEqual(at: start, self.start, count: count) { return name }
-            self.start = start
-            self.count = count
-            name = chunk.text(from: start, count: count)
-            return name
-        }
     }
 
     /// Keeps events and nothing else.

@@ -1,25 +1,115 @@
 /// One event that an event stream dispatched (WHATWG HTML 9.2.6).
-public struct ServerSentEvent: Hashable, Sendable {
-    /// The `event` field; `message` where the block had none.
-    public var type: String
+///
+/// One reference, to what it shares with its neighbours, and its place in it: passing an event on costs one count.
+/// Whoever keeps one for long keeps ``detached()`` instead.
+public struct ServerSentEvent: Sendable {
+    /// What the event shares with its neighbours.
+    @usableFromInline let block: EventBlock
+    @usableFromInline let start: UInt32
+    @usableFromInline let count: UInt32
+    @usableFromInline let label: UInt32
 
-    /// The `data` lines, joined by LF.
-    public var data: EventData
-
-    /// The last event ID string at the dispatch: the last `id` field of the stream, of this block or one before it.
-    public var lastEventID: String
+    @inlinable
+    init(block: EventBlock, start: UInt32, count: UInt32, label: UInt32) {
+        self.block = block
+        self.start = start
+        self.count = count
+        self.label = label
+    }
 
     /// Makes an event.
     public init(type: String = "message", data: EventData, lastEventID: String = "") {
+        self.init(
+            block: EventBlock(bytes: data.buffer, EventLabel(type: type, lastEventID: lastEventID)),
+            start: UInt32(data.start),
+            count: UInt32(data.count),
+            label: 0
+        )
+    }
+
+    /// The `event` field; `message` where the block had none.
+    @inlinable
+    public var type: String {
+        get { block[label].type }
+        set { self = ServerSentEvent(type: newValue, data: data, lastEventID: lastEventID) }
+    }
+
+    /// The `data` lines, joined by LF.
+    @inlinable
+    public var data: EventData {
+        get { EventData(buffer: block.bytes, start: Int(start), count: Int(count)) }
+        set { self = ServerSentEvent(type: type, data: newValue, lastEventID: lastEventID) }
+    }
+
+    /// The last event ID string at the dispatch: the last `id` field of the stream, of this block or one before it.
+    @inlinable
+    public var lastEventID: String {
+        get { block[label].lastEventID }
+        set { self = ServerSentEvent(type: type, data: data, lastEventID: newValue) }
+    }
+
+    /// The same event, holding at most twice the memory of its own data alive.
+    public func detached() -> ServerSentEvent {
+        if block.isOneLabel, block.bytes.count <= 2 * Int(count) { return self }
+        return ServerSentEvent(type: type, data: EventData(Array(data.bytes)), lastEventID: lastEventID)
+    }
+}
+
+extension ServerSentEvent: Hashable {
+    /// Whether type, data and last event ID are the same.
+    public static func == (left: ServerSentEvent, right: ServerSentEvent) -> Bool {
+        left.type == right.type && left.data == right.data && left.lastEventID == right.lastEventID
+    }
+
+    /// Feeds type, data and last event ID.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(type)
+        hasher.combine(data)
+        hasher.combine(lastEventID)
+    }
+}
+
+/// What an event is called.
+@usableFromInline
+struct EventLabel: Sendable {
+    @usableFromInline let type: String
+    @usableFromInline let lastEventID: String
+
+    init(type: String, lastEventID: String) {
         self.type = type
-        self.data = data
         self.lastEventID = lastEventID
     }
 }
 
+/// What events that were read together share: their data, one after the other, and what they are called.
+@usableFromInline
+final class EventBlock: Sendable {
+    @usableFromInline let bytes: [UInt8]
+    @usableFromInline let first: EventLabel
+
+    /// The labels from the second on.
+    ///
+    /// Few streams have more than one in a chunk, but for those that number their events.
+    @usableFromInline let others: [EventLabel]
+
+    init(bytes: [UInt8], _ first: EventLabel, others: [EventLabel] = []) {
+        self.bytes = bytes
+        self.first = first
+        self.others = others
+    }
+
+    @inlinable
+    subscript(label: UInt32) -> EventLabel {
+        label == 0 ? first : others[Int(label) - 1]
+    }
+
+    /// Whether all events have one label.
+    var isOneLabel: Bool { others.isEmpty }
+}
+
 /// Bytes as the server sent them, a slice of a buffer that neighbouring events may share.
 ///
-/// Whoever keeps one for long keeps ``detached()`` instead, which holds no more than twice its own bytes.
+/// Whoever keeps one for long keeps ``detached()`` instead, which holds no more than twice its own bytes. At most 4 GiB.
 public struct EventData: Sendable {
     /// The shared buffer.
     @usableFromInline let buffer: [UInt8]

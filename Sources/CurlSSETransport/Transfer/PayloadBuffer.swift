@@ -41,10 +41,12 @@ struct PendingSegments<Payload: Sendable>: Sendable {
         bytes += count
     }
 
-    /// Begins another segment.
+    /// Begins another segment, which is expected to become as long.
     mutating func close() {
+        let count = last.payloads.count
         closed.append(last)
         last = PayloadSegment()
+        last.payloads.reserveCapacity(count)
     }
 
     /// Takes everything.

@@ -1,0 +1,48 @@
+// The block that most streams are made of, found without a record.
+//
+// A shortcut beside `BlockBatch`: whatever is not of this shape is left to it. Pure; called by the parser, on its thread.
+
+/// An `event` line of under 16 bytes or none, one `data` line, and LFs: as ranges of a chunk of at most 1 GiB.
+struct PlainBlock {
+    /// The data.
+    let start: UInt32
+    let count: UInt32
+    /// The `event` field; empty for none.
+    let typeStart: UInt32
+    let typeCount: UInt32
+    /// Where the next block begins.
+    let next: Int
+
+    /// Reads a block; nil where it is of another shape, is cut or passes the limit.
+    @inline(__always)
+    init?(_ chunk: RawSpan, at start: Int, _ ends: inout LineEnds, limit: Int) {
+        let end = chunk.byteCount
+        var position = start
+        var typeStart = 0
+        var typeCount = 0
+        // Room for the words looked at below, where the event line has its 15 bytes.
+        guard end - position >= 24 else { return nil }
+        if chunk.byte(position) == UInt8(ascii: "e") {
+            let count = chunk.lineCount16(position)
+            guard count < 16, chunk.byte(position + count) == UInt8(ascii: "\n"),
+                let value = Field.event.value(of: chunk, from: position, to: position + count)
+            else { return nil }
+            typeStart = value
+            typeCount = position + count - value
+            position += count + 1
+        }
+        guard chunk.word(position) == Field.dataWord, chunk.byte(position + 4) == UInt8(ascii: ":") else { return nil }
+        let lineEnd = ends.next(in: chunk, from: position + 5)
+        guard lineEnd + 1 < end, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
+            chunk.byte(lineEnd + 1) == UInt8(ascii: "\n")
+        else { return nil }
+        let value = position + (chunk.byte(position + 5) == UInt8(ascii: " ") ? 6 : 5)
+        let count = lineEnd - value
+        guard count <= limit, typeCount <= limit else { return nil }
+        self.start = UInt32(truncatingIfNeeded: value)
+        self.count = UInt32(truncatingIfNeeded: count)
+        self.typeStart = UInt32(truncatingIfNeeded: typeStart)
+        self.typeCount = UInt32(truncatingIfNeeded: typeCount)
+        next = lineEnd + 2
+    }
+}
