@@ -281,7 +281,7 @@ struct GraphQLSSETests {
 
         #expect(failure.kind == .request)
         #expect(failure.graphQLErrors.map(\.message) == ["bad"])
-        #expect(failure.message == "the server refused the operation: bad")
+        #expect(failure.message == "the server refused the operation, with 1 GraphQL error")
     }
 
     @Test(
@@ -364,7 +364,7 @@ struct GraphQLSSETests {
     func longMessage() throws {
         let failure = try #require(try failure(#"{"errors":[{"message":"\#(String(repeating: "m", count: 5000))"}]}"#))
 
-        #expect(failure.message.count == "the server refused the operation: ".count + 200)
+        #expect(failure.message == "the server refused the operation, with 1 GraphQL error")
         #expect(failure.graphQLErrors.first?.message.count == 5000)
     }
 

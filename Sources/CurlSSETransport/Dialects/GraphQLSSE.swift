@@ -45,9 +45,6 @@ public struct GraphQLSSE: Dialect {
         /// How many events were skipped because their name is neither `next` nor `complete`.
         public private(set) var skippedCount = 0
 
-        /// How much of a server's own words goes into a failure's sentence, in characters.
-        private static let messageSize = 200
-
         private var hasResult = false
 
         /// A reader of one response.
@@ -103,11 +100,11 @@ public struct GraphQLSSE: Dialect {
                 )
             }
             guard entries.isRequestError else { return nil }
-            let message = (entries.errors.first?.message ?? "").prefix(messageSize)
+            // Their number alone: a server quotes the request's variables in its messages.
+            let count = entries.errors.count
             return DialectFailure(
                 kind: .request,
-                message: message.isEmpty
-                    ? "the server refused the operation" : "the server refused the operation: \(message)",
+                message: "the server refused the operation, with \(count) GraphQL error\(count == 1 ? "" : "s")",
                 graphQLErrors: entries.errors
             )
         }
