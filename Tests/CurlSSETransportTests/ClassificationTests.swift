@@ -76,7 +76,7 @@ private func failing(
 private let jsonErrors = #"{"errors":[{"message":"no such field","path":["a",0],"extensions":{"code":"X"}}]}"#
 private let readErrors = [GraphQLError(message: "no such field", path: #"["a",0]"#, extensions: #"{"code":"X"}"#)]
 
-@Suite("What each response means, in raw bytes", .timeLimit(.minutes(2)))
+@Suite("What each response means, in raw bytes", .timeLimit(.minutes(5)))
 struct ClassificationTests {
     static let open: [ClassificationRow] =
         [
@@ -393,7 +393,7 @@ struct ClassificationTests {
         #expect(transport.counters.failures == (row.end == .completed ? 0 : 1))
         // A whole response leaves its connection to the next opening; the loop leaves nothing.
         await transport.curlLoop.shutdown()
-        #expect(await server.waitUntil { $0.openConnections == 0 })
+        #expect(await server.reaches { $0.openConnections == 0 })
     }
 
     @Test("an event over the limit is a network failure that names the limit")

@@ -48,7 +48,7 @@ struct Cutting: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("A response that is cut after each of its bytes", .timeLimit(.minutes(2)))
+@Suite("A response that is cut after each of its bytes", .timeLimit(.minutes(5)))
 struct CutTests {
     /// What became of the exchange that was cut after so many bytes.
     private struct Outcome<Payload: Sendable>: Sendable {
@@ -86,7 +86,7 @@ struct CutTests {
         #expect(counters.openStreams == 0)
         #expect(counters.faults == 0)
         await loop.shutdown()
-        #expect(await server.waitUntil { $0.openConnections == 0 })
+        #expect(await server.reaches { $0.openConnections == 0 })
         #expect(outcomes.count == bytes.count + 1)
         return outcomes
     }

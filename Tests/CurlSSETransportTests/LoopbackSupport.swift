@@ -72,6 +72,11 @@ extension CurlTransport {
 }
 
 extension ReplayServer {
+    /// Waits until the journal fulfils a condition, for a minute: a test may wait long for its turn among others.
+    func reaches(isolation: isolated (any Actor)? = #isolation, _ condition: (Journal) -> Bool) async -> Bool {
+        await waitUntil(timeout: .seconds(60), condition)
+    }
+
     /// A server whose every connection reads a request, sends these, and closes.
     static func answering(_ pieces: String...) throws -> ReplayServer {
         try ReplayServer(otherwise: [.expectRequest] + pieces.map { .send($0) } + [.close])
@@ -135,9 +140,9 @@ private let timingThread = OneThread(label: "timed")
 
 /// Waits until a condition holds that nothing tells of.
 ///
-/// - Returns: Whether it came to hold within 10 s.
+/// - Returns: Whether it came to hold within a minute: a test may wait long for its turn among others.
 func holds(isolation: isolated (any Actor)? = #isolation, _ condition: () -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now.advanced(by: .seconds(10))
+    let deadline = ContinuousClock.now.advanced(by: .seconds(60))
     while !condition() {
         guard !Task.isCancelled, ContinuousClock.now < deadline else { return false }
         try? await ContinuousClock().sleep(for: .milliseconds(2))

@@ -5,7 +5,7 @@ import Testing
 
 private let head = ReplayServer.eventStreamHead
 
-@Suite("A stream over a real socket", .timeLimit(.minutes(2)))
+@Suite("A stream over a real socket", .timeLimit(.minutes(5)))
 struct LoopbackTests {
     @Test("events arrive in order, and the end of the body is a network failure")
     func events() async throws {
@@ -54,7 +54,7 @@ struct LoopbackTests {
         )
         #expect(read.payloads.map(\.text) == ["{\"data\":{\"a\":1}}"])
         #expect(read.end == .completed)
-        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
         let request = try #require(server.journal.requests.first)
         #expect(request.method == "POST")
         #expect(request.field("Content-Type") == "application/json")
@@ -164,11 +164,11 @@ struct LoopbackTests {
         let server = try ReplayServer(otherwise: [.expectRequest, .send(head + "data: a\n\n"), .silence])
         let transport = try plain(server)
         _ = try await transport.open(EventSourceRequest(), resuming: nil)
-        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
 
         let stream = try await transport.open(EventSourceRequest(), resuming: nil)
         for try await _ in stream { break }
-        #expect(await server.waitUntil { $0[connection: 2]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 2]?.peerEnded != nil })
         withExtendedLifetime(stream) {}
     }
 
@@ -177,11 +177,11 @@ struct LoopbackTests {
         let server = try ReplayServer(otherwise: [.expectRequest, .silence])
         let transport = try plain(server)
         let opening = Task { try await transport.open(EventSourceRequest(), resuming: nil) }
-        #expect(await server.waitUntil { $0.requestCount == 1 })
+        #expect(await server.reaches { $0.requestCount == 1 })
         opening.cancel()
         let result = await opening.result
         #expect(throws: SubscriptionFailure.self) { try result.get() }
-        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
     }
 
     @Test("a reader whose task is cancelled gets nil, and the connection closes")
@@ -200,7 +200,7 @@ struct LoopbackTests {
         for await _ in first { break }
         reader.cancel()
         #expect(try await reader.value == 1)
-        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
     }
 
     @Test("a reader whose task is cancelled gets nil after the batch in its hand, however much more is there")
@@ -209,7 +209,7 @@ struct LoopbackTests {
             otherwise: [.expectRequest, .send(head), .sendForever(Array("data: a\n\n".utf8))]
         )
         let stream = try await plain(server).open(EventSourceRequest(), resuming: nil)
-        #expect(await server.waitUntil { $0[connection: 1]?.isHeldBack == true })
+        #expect(await server.reaches { $0[connection: 1]?.isHeldBack == true })
         let reader = Task {
             var count = 0
             for try await _ in stream {
@@ -219,7 +219,7 @@ struct LoopbackTests {
             return count
         }
         #expect(try await reader.value <= 128)
-        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
     }
 
     @Test("a server is held back while nobody reads, and everything arrives in order once somebody does")
@@ -233,7 +233,7 @@ struct LoopbackTests {
         )
         let transport = try plain(server)
         let stream = try await transport.open(EventSourceRequest(), resuming: nil)
-        #expect(await server.waitUntil { $0[connection: 1]?.isHeldBack == true })
+        #expect(await server.reaches { $0[connection: 1]?.isHeldBack == true })
         let sent = server.journal.bytesSent
         #expect(sent < 24 << 20)
         #expect(transport.counters.bytesReceived < 1 << 20)
@@ -262,7 +262,7 @@ struct LoopbackTests {
         await #expect(throws: SubscriptionFailure.self) { for try await _ in stream {} }
         let read = await transport.read(EventSourceRequest())
         #expect(read.end == .failed(.environment))
-        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
     }
 
     @Test("a stream outlives its transport, and the loop ends with the last of its users")
@@ -281,7 +281,7 @@ struct LoopbackTests {
         #expect(loop != nil)
         iterator = nil
         #expect(loop == nil)
-        #expect(await server.waitUntil { $0[connection: 1]?.peerEnded != nil })
+        #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
     }
 
     @Test("comments are handed over verbatim when asked for, in the order of the stream")

@@ -18,7 +18,7 @@ private func blocked(
     }
 }
 
-@Suite("The openings of one origin", .timeLimit(.minutes(2)))
+@Suite("The openings of one origin", .timeLimit(.minutes(5)))
 struct OpeningLineTests {
     @Test("connect so many at a time, and the others in the order they came")
     func order() async throws {
@@ -30,7 +30,7 @@ struct OpeningLineTests {
         let ended = Recorder<Int>()
         await withTaskGroup { group in
             for number in 0..<8 {
-                // On the loop's own thread, so that they go on in the order in which the loop ends them.
+                // On the loop's thread, so that they end in the loop's order.
                 group.addTask(executorPreference: transport.curlLoop.executor) {
                     let read = await transport.read(EventSourceRequest())
                     #expect(read.error?.message == "no connection to 127.0.0.1:\(server.port) within 200 ms")
@@ -42,7 +42,7 @@ struct OpeningLineTests {
         }
         #expect(ended.values == [0, 0, 1, 1, 2, 2, 3, 3])
         // On a machine that has no time for it one may have run out before its socket was made.
-        #expect(await server.waitUntil { $0.connections > 2 && $0.openConnections == 0 }, "\(server.journal)")
+        #expect(await server.reaches { $0.connections > 2 && $0.openConnections == 0 }, "\(server.journal)")
         let records = server.journal.records
         for (earlier, later) in zip(records, records.dropFirst(2)) {
             #expect((earlier.ended ?? .now) <= later.accepted)
@@ -57,14 +57,14 @@ struct OpeningLineTests {
             $0.admissionTimeout = .milliseconds(300)
         }
         let first = Task { await transport.read(EventSourceRequest()) }
-        #expect(await server.waitUntil { $0.connections == 1 })
+        #expect(await server.reaches { $0.connections == 1 })
         let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
         #expect(read.end == .failed(.network))
         #expect(
             read.error?.message
                 == "no place among the openings at 127.0.0.1:\(server.port) became free within 300 ms"
         )
-        #expect(elapsed >= .milliseconds(300) && elapsed < .seconds(8))
+        #expect(elapsed >= .milliseconds(300))
         first.cancel()
         _ = await first.value
         #expect(server.journal.connections == 1)
@@ -81,13 +81,13 @@ struct OpeningLineTests {
         }
         tasks[1].cancel()
         #expect(await tasks[1].value.end == .failed(.network))
-        #expect(await server.waitUntil { $0.connections == 1 })
+        #expect(await server.reaches { $0.connections == 1 })
         tasks[0].cancel()
         _ = await tasks[0].value
-        #expect(await server.waitUntil { $0.connections == 2 && $0.openConnections == 1 })
+        #expect(await server.reaches { $0.connections == 2 && $0.openConnections == 1 })
         tasks[2].cancel()
         _ = await tasks[2].value
-        #expect(await server.waitUntil { $0.openConnections == 0 })
+        #expect(await server.reaches { $0.openConnections == 0 })
         #expect(server.journal.connections == 2)
     }
 
@@ -97,7 +97,7 @@ struct OpeningLineTests {
         let loop = try CurlLoop()
         let transport = try blocked(server, loop: loop) { $0.maxConcurrentOpenings = 1 }
         let first = Task { await transport.read(EventSourceRequest()) }
-        #expect(await server.waitUntil { $0.connections == 1 })
+        #expect(await server.reaches { $0.connections == 1 })
         let other = try ReplayServer.answering(head, "data: a\n\n")
         let read = try await plain(other, loop: loop) { $0.maxConcurrentOpenings = 1 }.read(EventSourceRequest())
         #expect(read.payloads.count == 1)
@@ -113,12 +113,13 @@ struct OpeningLineTests {
         let transport = try plain(server) { $0.maxConcurrentOpenings = 4 }
         await withTaskGroup { group in
             for _ in 0..<64 {
-                group.addTask {
+                // On the loop's thread, so that they do not wait for a turn among the tests.
+                group.addTask(executorPreference: transport.curlLoop.executor) {
                     let read = await transport.read(EventSourceRequest())
                     #expect(read.payloads.count == 1)
                 }
             }
-            #expect(await server.waitUntil { $0.requestCount == 64 })
+            #expect(await server.reaches { $0.requestCount == 64 })
             #expect(transport.counters.openStreams == 0)
             server.proceed()
             #expect(await holds { transport.counters.openStreams == 64 })
@@ -156,7 +157,7 @@ struct OpeningLineTests {
             $0.tls.caPath = String(repeating: "x", count: 9 << 20)
         }
         let holder = Task { await first.read(EventSourceRequest()) }
-        #expect(await server.waitUntil { $0.connections == 1 })
+        #expect(await server.reaches { $0.connections == 1 })
         await withTaskGroup { group in
             for _ in 0..<3 {
                 group.addTask {

@@ -39,7 +39,7 @@ private struct Servers {
             $0.maxConcurrentOpenings = 4
             $0.highWater = 1024
         }
-        let token = Credentials { _ in
+        let token = Credentials(deadline: .seconds(300)) { _ in
             await Task.yield()
             return [HTTPField("Authorization", "t")]
         }
@@ -101,7 +101,7 @@ private func batch(_ rounds: Int, seed: UInt64) async throws -> (openStreams: In
     await loop.shutdown()
     var connections = 0
     for server in servers.servers {
-        _ = await server.waitUntil { $0.openConnections == 0 }
+        _ = await server.reaches { $0.openConnections == 0 }
         connections += server.journal.openConnections
         server.stop()
     }
@@ -179,7 +179,7 @@ struct SoakTests {
                 let start = ContinuousClock.now
                 iterator = nil
                 withExtendedLifetime(stream) {}
-                #expect(await quiet.waitUntil { $0[connection: number]?.peerEnded != nil })
+                #expect(await quiet.reaches { $0[connection: number]?.peerEnded != nil })
                 if let end = quiet.journal[connection: number]?.peerEnded { latencies.append(start.duration(to: end)) }
             }
             let delivered = noise.counters.bytesReceived

@@ -267,6 +267,20 @@ struct CurlSetupError: Error {
         CurlCode(unsafe curl_easy_pause(pointer, Int32(CURLPAUSE_CONT)))
     }
 
+    /// Sends what HTTP/2 has ready on the transfer's connection.
+    ///
+    /// By the one call that makes libcurl write without anything to write: a pause of the sending direction, undone at
+    /// once. Not for a transfer that is paused, and not from inside a callback.
+    func flush() {
+        _ = unsafe curl_easy_pause(pointer, Int32(CURLPAUSE_SEND))
+        _ = unsafe curl_easy_pause(pointer, Int32(CURLPAUSE_CONT))
+    }
+
+    /// Has the connection closed, and not kept, when the transfer leaves it and no other is on it.
+    func forbidReuse() {
+        _ = unsafe ccurl_easy_setopt_long(pointer, CURLOPT_FORBID_REUSE, 1)
+    }
+
     /// What is known of the transfer.
     ///
     /// Read before the handle leaves its multi handle.

@@ -44,6 +44,10 @@ final class LoopCore {
     private var admission = Admission<Origin, UInt64>()
     private var transfers: [UInt64: LoopTransfer] = [:]
     private var easies: [UInt: LoopTransfer] = [:]
+    /// Who is on each connection that may be shared.
+    private var sharers: [ConnectionName: Set<UInt64>] = [:]
+    /// Connections on which libcurl may hold back the reset of a stream that was left.
+    private var resets: Set<ConnectionName> = []
     private var lastID: UInt64 = 0
     private var commands: [LoopCommand] = []
     private var events: [(generation: UInt32, event: PollEvent)] = []
@@ -143,12 +147,32 @@ final class LoopCore {
                 guard let transfer = easies[message.easy] else { continue }
                 follow(transfer, transfer.finished(code: message.code, wallClock: WallClock.seconds))
             }
-            guard !admitted.isEmpty else { return }
+            guard !admitted.isEmpty || !resets.isEmpty else { return }
             let next = admitted
             admitted.removeAll(keepingCapacity: true)
             for id in next {
                 // One that ended meanwhile has given its place to another.
                 if let transfer = transfers[id] { connect(transfer) }
+            }
+            sendResets()
+        }
+    }
+
+    /// Has the resets of streams sent, by way of another stream of the connection.
+    ///
+    /// Where there is no other the connection was closed.
+    private func sendResets() {
+        guard !resets.isEmpty else { return }
+        let connections = resets
+        resets.removeAll(keepingCapacity: true)
+        for connection in connections {
+            guard let ids = sharers[connection] else { continue }
+            let others = ids.lazy.compactMap { self.transfers[$0] }
+            if let other = others.first(where: { $0.machine?.isHeld != true }) {
+                other.flushConnection()
+            } else if let other = others.first(where: { _ in true }) {
+                // Held back: it goes on for a moment, and sends on the way.
+                resume(other)
             }
         }
     }
@@ -307,7 +331,11 @@ final class LoopCore {
 
     private func disconnect(_ transfer: LoopTransfer) {
         if let key = transfer.easyKey { easies[key] = nil }
+        let connection = transfer.connection
         transfer.disconnect(from: multi)
+        guard let connection else { return }
+        left(connection, by: transfer)
+        if CurlGlobal.info.keepsResets, sharers[connection] != nil { resets.insert(connection) }
     }
 
     private func end(_ transfer: LoopTransfer, _ ending: StreamEnding, _ outcome: OpenOutcome) {
@@ -364,6 +392,18 @@ final class LoopCore {
     func gavePlaceBack(_ transfer: LoopTransfer) {
         release(transfer)
         arm(transfer)
+    }
+
+    /// The transfer's request is on a connection that others may be on, too.
+    func joined(_ connection: ConnectionName, by transfer: LoopTransfer) {
+        sharers[connection, default: []].insert(transfer.id)
+    }
+
+    /// The transfer is on the connection no more.
+    func left(_ connection: ConnectionName, by transfer: LoopTransfer) {
+        guard var ids = sharers.removeValue(forKey: connection) else { return }
+        ids.remove(transfer.id)
+        if !ids.isEmpty { sharers[connection] = ids }
     }
 
     /// The stream is open, and its silence has a deadline.

@@ -96,6 +96,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     private var status: Int?
     private var ending: SinkEnding?
     private var isDiscarding = false
+    /// libcurl came to the hop's end, and not this side.
+    private var isFinished = false
     private var wasConnected = false
     private var socketError: Int32 = 0
 
@@ -162,6 +164,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         connection = nil
         isDiscarding = true
         if let easy = easy.take() {
+            // A stream of HTTP/2 that is left alone on its connection is not known to be left: see `keepsResets`.
+            if !isFinished, CurlGlobal.info.keepsResets { easy.forbidReuse() }
             // What a paused stream holds would be lost with it in some versions.
             if machine?.isHeld == true, CurlGlobal.info.leaksPausedStreams { _ = easy.resume() }
             multi.remove(easy)
@@ -176,6 +180,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     ///   - wallClock: Unix seconds, for an HTTP-date.
     /// - Returns: How the transfer goes on. The handle is still in the multi handle.
     func finished(code: CurlCode, wallClock: Int64) -> Next {
+        isFinished = code.rawValue == 0
         let curl = facts(code)
         switch response {
         case .open:
@@ -244,6 +249,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             readErrors: plan.readErrors
         )
         response = .none
+        isFinished = false
         status = nil
         httpVersion = nil
         bytesReceived = 0
@@ -274,6 +280,9 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         return easy?.resume() ?? CurlCode(rawValue: 0)
     }
 
+    /// Sends what the hop's connection has ready.
+    func flushConnection() { easy?.flush() }
+
     /// How many openings of its origin may be under way at once.
     var openingLimit: Int { plan.openingLimit }
 
@@ -297,6 +306,10 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
 
     override func connected(_ connection: ConnectionName?) {
         wasConnected = true
+        if let core, connection != self.connection {
+            if let old = self.connection { core.left(old, by: self) }
+            if let connection, mayBeShared { core.joined(connection, by: self) }
+        }
         self.connection = connection
         guard let core, machine?.connected(now: core.now) == true else { return }
         core.gavePlaceBack(self)
@@ -362,6 +375,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
                 return .taken
             case .ended(let ending):
                 self.ending = ending
+                if CurlGlobal.info.keepsResets { easy?.forbidReuse() }
                 return .abort
             }
         case .collect:

@@ -1,0 +1,482 @@
+import CurlSSETransport
+import Glibc
+import SubscriptionRuntime
+import SubscriptionTesting
+import Testing
+
+private let head = ReplayServer.eventStreamHead
+
+/// A server behind nginx: one event, and then silence until it is told to go on, and another.
+private func twoEvents() throws -> ReplayServer {
+    try ReplayServer(otherwise: [.expectRequest, .send(head + "data: a\n\n"), .silence, .send("data: b\n\n"), .close])
+}
+
+/// A server behind nginx that ends its stream after one event.
+private func oneEvent() throws -> ReplayServer { try ReplayServer.answering(head, "data: a\n\n") }
+
+/// A configuration that trusts the first authority.
+private func trusting(
+    _ certificates: Certificates,
+    _ configure: (inout Configuration) -> Void = { _ in }
+) -> (inout Configuration) -> Void {
+    var configuration = Configuration()
+    configuration.tls.caFile = certificates.authority
+    configure(&configuration)
+    let result = configuration
+    return { $0 = result }
+}
+
+@Suite("TLS and HTTP/2, with nginx in front", .timeLimit(.minutes(5)))
+struct TLSTests {
+    private let certificates: Certificates
+
+    init() throws {
+        certificates = try Certificates.shared()
+    }
+
+    // MARK: Trust
+
+    @Test("a server that the CA file vouches for is spoken to, over HTTP/2")
+    func trusted() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let read = try await plain(nginx.url, trusting(certificates)).read(EventSourceRequest(lastEventID: "7"))
+        #expect(read.payloads.map(\.data.text) == ["a"])
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.httpVersion == "2")
+        let request = try #require(server.journal.requests.first)
+        #expect(request.field("X-Protocol") == "HTTP/2.0")
+        #expect(request.field("Last-Event-ID") == "7")
+    }
+
+    @Test("HTTP/1.1 alone is spoken where it is asked for")
+    func oldVersion() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let read = try await plain(nginx.url, trusting(certificates) { $0.httpVersion = .http1_1 })
+            .read(EventSourceRequest())
+        #expect(read.payloads.count == 1)
+        #expect(server.journal.requests.first?.field("X-Protocol") == "HTTP/1.1")
+    }
+
+    @Test("T4: a server that nobody vouches for is a network failure that says so, and gets no request")
+    func untrusted() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let other = certificates.otherAuthority
+        for read in [
+            try await plain(nginx.url) { $0.tls.caFile = other }.read(EventSourceRequest()),
+            try await plain(nginx.url).read(EventSourceRequest()),
+        ] {
+            #expect(read.end == .failed(.network))
+            #expect(read.error?.curlCode == 60)
+            #expect(read.error?.message.contains("certificate") == true)
+            #expect(read.error?.message.contains("verify result") == true)
+        }
+        #expect(server.journal.connections == 0)
+    }
+
+    @Test("a certificate of another name is a network failure that says so")
+    func otherName() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let read = try await plain(
+            "https://elsewhere.test:\(nginx.port)/",
+            trusting(certificates) {
+                $0.resolve = [.init(host: "elsewhere.test", port: nginx.port, address: "127.0.0.1")]
+            }
+        ).read(EventSourceRequest())
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.curlCode == 60)
+        #expect(read.error?.message.contains("elsewhere.test") == true)
+        #expect(server.journal.connections == 0)
+    }
+
+    @Test("only the switch that is named for it does without a check")
+    func insecure() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let read = try await plain(nginx.url) { $0.tls.insecureSkipsVerification = true }.read(EventSourceRequest())
+        #expect(read.payloads.count == 1)
+    }
+
+    @Test("T5: the right pin is let pass; a wrong one is a network failure that names the pin, before any request")
+    func pins() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let pin = certificates.pin
+        let right = try await plain(nginx.url, trusting(certificates) { $0.tls.pinnedPublicKey = pin })
+            .read(EventSourceRequest())
+        #expect(right.payloads.count == 1)
+        let file = certificates.folder.path("server.der")
+        let byFile = try await plain(nginx.url, trusting(certificates) { $0.tls.pinnedPublicKey = file })
+            .read(EventSourceRequest())
+        #expect(byFile.payloads.count == 1)
+        let wrong = "sha256//" + String(repeating: "A", count: 43) + "="
+        let refused = try await plain(nginx.url, trusting(certificates) { $0.tls.pinnedPublicKey = wrong })
+            .read(EventSourceRequest())
+        #expect(refused.end == .failed(.network))
+        #expect(refused.error?.curlCode == 90)
+        #expect(refused.error?.message.contains("pin") == true)
+        #expect(server.journal.requestCount == 2)
+    }
+
+    @Test("a server that speaks no TLS 1.3 is refused where that is the least")
+    func minimumVersion() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let read = try await plain(nginx.oldURL, trusting(certificates) { $0.tls.minimumVersion = .tls1_3 })
+            .read(EventSourceRequest())
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.curlCode == 35)
+        #expect(try await plain(nginx.oldURL, trusting(certificates)).read(EventSourceRequest()).payloads.count == 1)
+        let new = try await plain(nginx.url, trusting(certificates) { $0.tls.minimumVersion = .tls1_3 })
+            .read(EventSourceRequest())
+        #expect(new.payloads.count == 1)
+    }
+
+    @Test("a CA file, certificate or key that cannot be read is an environment failure that names it")
+    func files() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let folder = certificates.folder
+        let broken = folder.path("names")
+        let cases: [(String, (inout Configuration) -> Void)] = [
+            ("/nowhere/ca.pem", { $0.tls.caFile = "/nowhere/ca.pem" }),
+            (broken, { $0.tls.caFile = broken }),
+            ("certificate", { $0.tls.clientCertificate = "/nowhere/alice.pem" }),
+            ("certificate", { $0.tls.clientCertificate = broken }),
+            (
+                "/nowhere/alice.key",
+                {
+                    $0.tls.clientCertificate = folder.path("alice.pem")
+                    $0.tls.clientKey = "/nowhere/alice.key"
+                }
+            ),
+            (
+                "key",
+                {
+                    $0.tls.clientCertificate = folder.path("alice.pem")
+                    $0.tls.clientKey = folder.path("bob.key")
+                }
+            ),
+        ]
+        for (named, configure) in cases {
+            let read = try await plain(nginx.url, trusting(certificates, configure)).read(EventSourceRequest())
+            #expect(read.end == .failed(.environment), "\(named)")
+            #expect(read.error?.message.contains(named) == true, "\(read.error?.message ?? "")")
+        }
+        #expect(server.journal.connections == 0)
+    }
+
+    @Test("T3: a client is who its certificate says, and two clients on one loop share no connection")
+    func clientCertificates() async throws {
+        let server = try twoEvents()
+        let nginx = try await Nginx(to: server)
+        let folder = certificates.folder
+        let loop = try CurlLoop()
+        let nobody = try await plain(nginx.mutualURL, loop: loop, trusting(certificates)).read(EventSourceRequest())
+        #expect(nobody.end == .failed(.request))
+        #expect(nobody.error?.status == 400)
+        var streams: [PayloadStream<ServerSentEvent>] = []
+        for name in ["alice", "bob", "alice"] {
+            let configure = trusting(certificates) {
+                $0.tls.clientCertificate = folder.path("\(name).pem")
+                $0.tls.clientKey = folder.path("\(name).key")
+            }
+            let transport = try plain(nginx.mutualURL, loop: loop, configure)
+            streams.append(try await transport.open(EventSourceRequest(), resuming: nil))
+        }
+        let requests = server.journal.requests
+        #expect(requests.map { $0.field("X-Client") } == ["CN=alice", "CN=bob", "CN=alice"])
+        let connections = requests.map { $0.field("X-Connection") }
+        #expect(connections[0] != connections[1])
+        #expect(connections[0] == connections[2])
+        withExtendedLifetime(streams) {}
+    }
+
+    @Test("S1: the way from https to http is not followed")
+    func downgrade() async throws {
+        let target = try oneEvent()
+        let server = try ReplayServer { _, _ in [.send(ReplayServer.response(302, [("Location", target.url)]))] }
+        let nginx = try await Nginx(to: server)
+        let url = target.url
+        let read = try await plain(nginx.url, trusting(certificates) { $0.trustedOrigins = [url] })
+            .read(EventSourceRequest())
+        #expect(read.end == .failed(.request))
+        #expect(read.error?.message.contains("from https to http") == true)
+        #expect(target.journal.connections == 0)
+    }
+
+    // MARK: HTTP/2
+
+    @Test("a burst of openings shares one connection, and one that is cancelled leaves it to the others")
+    func shared() async throws {
+        let server = try twoEvents()
+        let nginx = try await Nginx(to: server)
+        let transport = try plain(nginx.url, trusting(certificates))
+        var streams = try await withThrowingTaskGroup { group in
+            for _ in 0..<60 { group.addTask { try await transport.open(EventSourceRequest(), resuming: nil) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(Set(server.journal.requests.map { $0.field("X-Connection") }).count == 1)
+        streams.removeLast(30)
+        #expect(await holds { transport.counters.openStreams == 30 })
+        #expect(await server.reaches { $0.openConnections == 30 }, "\(server.journal)")
+        streams.append(try await transport.open(EventSourceRequest(), resuming: nil))
+        #expect(Set(server.journal.requests.map { $0.field("X-Connection") }).count == 1)
+        server.proceed()
+        for stream in streams {
+            var texts: [String] = []
+            _ = await #expect(throws: SubscriptionFailure.self) {
+                for try await event in stream { texts.append(event.data.text) }
+            }
+            #expect(texts == ["a", "b"])
+        }
+    }
+
+    @Test(
+        "T1: a server that goes away, by its own will or not, fails each stream of the connection by a network failure",
+        arguments: [SIGTERM, SIGKILL]
+    )
+    func goingAway(signal: Int32) async throws {
+        let server = try twoEvents()
+        let nginx = try await Nginx(to: server)
+        let transport = try plain(nginx.url, trusting(certificates))
+        await withTaskGroup { group in
+            for _ in 0..<30 {
+                group.addTask {
+                    let read = await transport.read(EventSourceRequest())
+                    #expect(read.payloads.map(\.data.text) == ["a"])
+                    #expect(read.end == .failed(.network))
+                }
+            }
+            #expect(await holds { transport.counters.openStreams == 30 })
+            nginx.signal(signal)
+        }
+        nginx.waitUntilExit()
+        let refused = await transport.read(EventSourceRequest())
+        #expect(refused.error?.curlCode == 7)
+        try await nginx.start()
+        let stream = try await transport.open(EventSourceRequest(), resuming: nil)
+        withExtendedLifetime(stream) {}
+        #expect(transport.counters.faults == 0)
+    }
+
+    @Test("L7: a shared connection that has gone silent is closed with the first stream that finds out")
+    func silentConnection() async throws {
+        let server = try twoEvents()
+        let nginx = try await Nginx(to: server)
+        let loop = try CurlLoop()
+        let patient = try plain(nginx.url, loop: loop, trusting(certificates))
+        let hasty = try plain(nginx.url, loop: loop, trusting(certificates) { $0.idleTimeout = .milliseconds(300) })
+        let neighbour = try await patient.open(EventSourceRequest(), resuming: nil)
+        let read = await hasty.read(EventSourceRequest())
+        #expect(read.error?.message.contains("said nothing for 300 ms") == true)
+        // Its neighbour fails now, and not in five minutes; the next one has a connection of its own.
+        let error = await #expect(throws: SubscriptionFailure.self) { for try await _ in neighbour {} }
+        #expect(error?.kind == .network)
+        let next = try await patient.open(EventSourceRequest(), resuming: nil)
+        let connections = server.journal.requests.map { $0.field("X-Connection") }
+        #expect(connections.count == 3)
+        #expect(connections[0] == connections[1])
+        #expect(connections[1] != connections[2])
+        withExtendedLifetime(next) {}
+    }
+
+    @Test("L7: so is one with a single stream, which would else be kept for the next")
+    func silentAlone() async throws {
+        let server = try twoEvents()
+        let nginx = try await Nginx(to: server)
+        let transport = try plain(nginx.url, trusting(certificates) { $0.idleTimeout = .milliseconds(200) })
+        for _ in 0..<2 { _ = await transport.read(EventSourceRequest()) }
+        let connections = server.journal.requests.map { $0.field("X-Connection") }
+        #expect(connections.count == 2)
+        #expect(connections[0] != connections[1])
+    }
+
+    @Test("T2: streams beyond what a connection may hold open another one")
+    func narrow() async throws {
+        let server = try twoEvents()
+        let nginx = try await Nginx(to: server)
+        let transport = try plain(nginx.narrowURL, trusting(certificates))
+        var streams: [PayloadStream<ServerSentEvent>] = []
+        for _ in 0..<5 { streams.append(try await transport.open(EventSourceRequest(), resuming: nil)) }
+        #expect(Set(server.journal.requests.map { $0.field("X-Connection") }).count >= 3)
+        withExtendedLifetime(streams) {}
+    }
+
+    @Test("M6: a stream that nobody reads does not hold up its neighbours, and gives everything in order later")
+    func heldBack() async throws {
+        let count = 3000
+        let payload = String(repeating: "x", count: 4000)
+        let server = try ReplayServer { _, request in
+            request.target == "/flood"
+                ? [.send(head), .sendRepeating(Array("data: \(payload)\n\n".utf8), count: count), .close]
+                : [.send(head)] + (0..<200).map { .send("data: \($0)\n\n") } + [.close]
+        }
+        let nginx = try await Nginx(to: server)
+        let transport = try plain(nginx.url, trusting(certificates))
+        let flood = try await transport.open(EventSourceRequest(target: "/flood"), resuming: nil)
+        for _ in 0..<5 {
+            let read = await transport.read(EventSourceRequest())
+            #expect(read.payloads.map(\.data.text) == (0..<200).map(String.init))
+        }
+        #expect(Set(server.journal.requests.map { $0.field("X-Connection") }).count == 1)
+        var arrived = 0
+        _ = await #expect(throws: SubscriptionFailure.self) {
+            for try await event in flood {
+                #expect(event.data.count == payload.utf8.count)
+                arrived += 1
+            }
+        }
+        #expect(arrived == count)
+    }
+
+    @Test("a stream that is cancelled while it is held back leaves the connection to its neighbours")
+    func cancelledHeldBack() async throws {
+        let server = try ReplayServer { _, request in
+            request.target == "/flood"
+                ? [.send(head), .sendForever(Array("data: x\n\n".utf8))]
+                : [.send(head + "data: a\n\n"), .silence, .send("data: b\n\n"), .close]
+        }
+        let nginx = try await Nginx(to: server)
+        let transport = try plain(nginx.url, trusting(certificates))
+        let neighbour = try await transport.open(EventSourceRequest(), resuming: nil)
+        for count in 1...4 {
+            let flood = try await transport.open(EventSourceRequest(target: "/flood"), resuming: nil)
+            #expect(await holds { transport.counters.bytesReceived > count * 16 << 10 })
+            withExtendedLifetime(flood) {}
+        }
+        #expect(await server.reaches { $0.openConnections == 1 })
+        server.proceed()
+        var texts: [String] = []
+        _ = await #expect(throws: SubscriptionFailure.self) {
+            for try await event in neighbour { texts.append(event.data.text) }
+        }
+        #expect(texts == ["a", "b"])
+        #expect(Set(server.journal.requests.map { $0.field("X-Connection") }).count == 1)
+    }
+
+    // MARK: The way
+
+    @Test("a Unix socket, and an override of what a name resolves to, lead to the server")
+    func ways() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let socket = nginx.unixSocket
+        let local = try await plain("http://anything.test/a") { $0.unixSocket = socket }.read(EventSourceRequest())
+        #expect(local.payloads.count == 1)
+        let named = try await plain(
+            "https://server.test:\(nginx.port)/b",
+            trusting(certificates) {
+                $0.resolve = [.init(host: "server.test", port: nginx.port, address: "127.0.0.1")]
+            }
+        ).read(EventSourceRequest())
+        #expect(named.payloads.count == 1)
+        #expect(server.journal.requests.map(\.target) == ["/a", "/b"])
+    }
+
+    @Test("T6: a proxy tunnels, and its credentials are for it alone")
+    func tunnel() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let proxy = try TunnelProxy()
+        let read = try await plain(
+            nginx.url,
+            credentials: Credentials(deadline: .seconds(300)) { _ in [HTTPField("Authorization", "Bearer t")] },
+            trusting(certificates) { $0.proxy = .url("http://user:word@127.0.0.1:\(proxy.port)") }
+        ).read(EventSourceRequest(headers: [HTTPField("X-Api-Key", "k")]))
+        #expect(read.payloads.count == 1)
+        let asked = try #require(proxy.heads.first).lowercased()
+        #expect(asked.hasPrefix("connect 127.0.0.1:\(nginx.port) http/1.1\r\n"))
+        #expect(asked.contains("proxy-authorization: basic "))
+        #expect(!asked.contains("bearer") && !asked.contains("x-api-key"))
+        let request = try #require(server.journal.requests.first)
+        #expect(request.field("Proxy-Authorization") == nil)
+        #expect(request.field("X-Api-Key") == "k")
+    }
+
+    @Test(
+        "T6: a proxy's 407 is a request error, any other refusal of CONNECT a network failure, its body no events",
+        arguments: [301, 400, 403, 407, 502, 503]
+    )
+    func refusedTunnel(status: Int) async throws {
+        let proxy = try ReplayServer { _, _ in
+            [.send(ReplayServer.response(status, [("Content-Type", "text/event-stream")], body: "data: x\n\n"))]
+        }
+        let read = try await plain("https://server.test/") { $0.proxy = .url(proxy.url) }.read(EventSourceRequest())
+        #expect(read.payloads.isEmpty)
+        #expect(read.end == .failed(status == 407 ? .request : .network))
+        #expect(read.error?.message.contains("\(status)") == true)
+        #expect(proxy.journal.requests.first?.method == "CONNECT")
+    }
+
+    @Test("a proxy of plain http is asked for the whole URL")
+    func plainProxy() async throws {
+        let proxy = try oneEvent()
+        let read = try await plain("http://server.test/a?b") { $0.proxy = .url(proxy.url) }.read(EventSourceRequest())
+        #expect(read.payloads.count == 1)
+        #expect(proxy.journal.requests.first?.target == "http://server.test/a?b")
+    }
+
+    @Test("SOCKS5 leads to the server, and a proxy that refuses is a network failure")
+    func socks() async throws {
+        let proxy = try ReplayServer(
+            otherwise: [
+                .send([5, 0]), .send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]), .pause(.milliseconds(200)),
+                .send(head + "data: a\n\n"), .close,
+            ]
+        )
+        let read = try await plain("http://server.test/") { $0.proxy = .url("socks5h://127.0.0.1:\(proxy.port)") }
+            .read(EventSourceRequest())
+        #expect(read.payloads.count == 1)
+        let refusing = try ReplayServer(otherwise: [.send([5, 0xFF]), .silence])
+        let refused = try await plain("http://server.test/") { $0.proxy = .url("socks5h://127.0.0.1:\(refusing.port)") }
+            .read(EventSourceRequest())
+        #expect(refused.end == .failed(.network))
+        let dead = try await plain("http://server.test/") { $0.proxy = .url("http://127.0.0.1:1") }
+            .read(EventSourceRequest())
+        #expect(dead.end == .failed(.network))
+        #expect(dead.error?.curlCode == 7)
+    }
+
+    @Test("the environment's proxies are heeded only when they are asked for")
+    func environment() async {
+        await #expect(processExitsWith: .success) {
+            let proxy = try ReplayServer.answering(head, "data: proxied\n\n")
+            let server = try ReplayServer.answering(head, "data: direct\n\n")
+            setenv("http_proxy", proxy.url, 1)
+            let direct = try await plain(server).read(EventSourceRequest())
+            let proxied = try await plain(server) { $0.proxy = .fromEnvironment }.read(EventSourceRequest())
+            let texts = (direct.payloads + proxied.payloads).map(\.data.text)
+            exit(texts == ["direct", "proxied"] ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+
+    // MARK: The end of the process
+
+    @Test("a process that exits in the middle of TLS streams exits as it says")
+    func exits() async throws {
+        for _ in 0..<Setting.count("TRANSPORT_EXITS", default: 3) {
+            await #expect(processExitsWith: .exitCode(7)) {
+                let certificates = try Certificates.shared()
+                let server = try ReplayServer(
+                    otherwise: [.expectRequest, .send(head), .sendForever(Array("data: x\n\n".utf8))]
+                )
+                let nginx = try await Nginx(to: server)
+                let transport = try plain(nginx.url, trusting(certificates))
+                for number in 0..<12 {
+                    Task {
+                        // Some over HTTP/2, some each over its own connection.
+                        let one = try plain(nginx.url, trusting(certificates) { $0.httpVersion = .http1_1 })
+                        _ = await (number % 2 == 0 ? one : transport).read(EventSourceRequest())
+                    }
+                }
+                _ = await holds { transport.counters.bytesReceived > 1 << 20 }
+                nginx.signal(SIGKILL)
+                exit(7)
+            }
+        }
+    }
+}
