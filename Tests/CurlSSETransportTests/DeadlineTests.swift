@@ -19,6 +19,7 @@ private func lasted(_ server: ReplayServer, sinceRequest: Bool = true) async -> 
 /// Whether a wait was as long as it was to be, and shorter than any default.
 private func isAbout(_ expected: Duration, _ found: Duration?) -> Bool {
     guard let found else { return false }
+    if Setting.count("TRANSPORT_FIGURES", default: 0) > 0 { Setting.report("deadline \(expected): found at \(found)") }
     // The server's clock starts a little before or after the loop's.
     return found > expected - .milliseconds(40) && found < expected + .seconds(7)
 }
