@@ -8,6 +8,8 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+let warnings: [CSetting] = [.unsafeFlags(["-Wall", "-Wextra"])]
+
 let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
@@ -26,6 +28,9 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // In C and here, so that one build makes all that a figure needs, with one compiler.
+        .executableTarget(name: "loadserver", cSettings: warnings),
+        .executableTarget(name: "ceiling", cSettings: warnings, linkerSettings: [.linkedLibrary("curl")]),
     ],
     swiftLanguageModes: [.v6]
 )
