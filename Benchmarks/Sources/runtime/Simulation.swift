@@ -1,0 +1,64 @@
+// The backoff alone: when each handle would ask again, by ours and by other rules. No runtime, no clock.
+
+internal import SubscriptionRuntime
+
+/// How a wait is drawn.
+private enum Jitter: String, CaseIterable {
+    case ours = "half to whole step"
+    case full = "nothing to whole step"
+    case decorrelated = "up to three times the last"
+    case none = "whole step"
+
+    /// Seconds of a wait, from how many went before and how long the last was.
+    func wait(_ attempt: Int, last: Double, _ generator: inout some RandomNumberGenerator) -> Double {
+        let step = Backoff.step(attempt).seconds
+        switch self {
+        case .ours: return step * .random(in: 0.5...1, using: &generator)
+        case .full: return step * .random(in: 0...1, using: &generator)
+        case .decorrelated: return min(Backoff.cap.seconds, .random(in: 1...max(1, 3 * last), using: &generator))
+        case .none: return step
+        }
+    }
+}
+
+func simulateBackoff(handles count: Int) {
+    print("| outage s | jitter | opens a handle | peak attempts/s | peak re-opens/s | half open s | 99 % open s |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for outage in [0, 10, 60, 600] {
+        for jitter in Jitter.allCases { simulate(jitter, outage: outage, count: count) }
+    }
+}
+
+private func simulate(_ jitter: Jitter, outage: Int, count: Int) {
+    var generator = SystemRandomNumberGenerator()
+    let span = outage + 91
+    // By the tenth of a second.
+    var attempts = [Int](repeating: 0, count: span * 10)
+    var opened = [Int](repeating: 0, count: span * 10)
+    var delays: [Double] = []
+    delays.reserveCapacity(count)
+    var total = 0
+    for _ in 0..<count {
+        var time = 0.0
+        var last = 1.0
+        var attempt = 0
+        repeat {
+            last = jitter.wait(attempt, last: last, &generator)
+            time += last
+            attempt += 1
+            attempts[Int(time * 10)] += 1
+        } while time < Double(outage)
+        total += attempt
+        opened[Int(time * 10)] += 1
+        delays.append(time - Double(outage))
+    }
+    delays.sort()
+    let perSecond = stride(from: outage * 10, to: opened.count, by: 10).map { opened[$0..<$0 + 10].reduce(0, +) }
+    // A blip's whole return is within a second or three: by the tenth there, by the second after an outage.
+    let peak = outage == 0 ? (opened.max() ?? 0) * 10 : perSecond.max() ?? 0
+    print(
+        "| \(outage) | \(jitter.rawValue) | \((Double(total) / Double(count)).rounded(to: 2)) "
+            + "| \((attempts.max() ?? 0) * 10) | \(peak) "
+            + "| \(delays[count / 2].rounded(to: 1)) | \(delays[count * 99 / 100].rounded(to: 1)) |"
+    )
+}
