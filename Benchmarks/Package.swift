@@ -19,6 +19,7 @@ let warnings: [CSetting] = [.unsafeFlags(["-Wall", "-Wextra"])]
 let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
+    products: [.library(name: "countallocations", type: .dynamic, targets: ["countallocations"])],
     dependencies: [.package(name: "swift-subscriptions", path: "..")],
     targets: [
         .executableTarget(
@@ -47,6 +48,7 @@ let package = Package(
         // In C and here, so that one build makes all that a figure needs, with one compiler.
         .executableTarget(name: "loadserver", cSettings: warnings),
         .executableTarget(name: "ceiling", cSettings: warnings, linkerSettings: [.linkedLibrary("curl")]),
+        .target(name: "countallocations", cSettings: warnings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,7 +1,7 @@
 // Measures the event stream parser in memory: gigabytes a second by payload size and chunk size, and whether time
 // grows with the bytes alone.
 //
-//     swift run -c release --package-path Benchmarks parse speed | linear | memory LINE-BEGINNING
+//     swift run -c release --package-path Benchmarks parse speed | linear | memory LINE-BEGINNING | count PAYLOAD EVENTS ROUNDS
 //
 // One thread. Each figure is the best of several rounds: what the code can do, not what the neighbours leave.
 
@@ -167,9 +167,23 @@ func measureMemory(_ head: String) {
     print("| `\(head)7777...` | \(outcome) | \(peakMemory()) |")
 }
 
+/// For scripts/count-costs: parses the same events again and again in libcurl's chunks, and prints nothing.
+func count(payload: Int, events: Int, rounds: Int) {
+    let event = stream(payload: payload, total: 0)
+    let bytes = [UInt8]((0..<events).map { _ in event }.joined())
+    for _ in 0..<rounds {
+        let found = parse(bytes, chunk: 16 << 10)
+        precondition(found == events)
+    }
+}
+
 switch CommandLine.arguments.dropFirst().first {
 case "speed": measureSpeed()
 case "linear": measureLinearity()
 case "memory": measureMemory(CommandLine.arguments.dropFirst(2).first ?? "data: ")
-default: print("usage: parse speed | linear | memory LINE-BEGINNING")
+case "count":
+    let numbers = CommandLine.arguments.dropFirst(2).compactMap { Int($0) }
+    guard numbers.count == 3 else { fallthrough }
+    count(payload: numbers[0], events: numbers[1], rounds: numbers[2])
+default: print("usage: parse speed | linear | memory LINE-BEGINNING | count PAYLOAD EVENTS ROUNDS")
 }

@@ -1,0 +1,1 @@
+// Empty: the library is loaded before a program's own, not linked.
