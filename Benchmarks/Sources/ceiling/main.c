@@ -1,12 +1,13 @@
 // The ceilings: what a client of the load server costs that does nothing but libcurl's work and the least of its own.
 //
-//     ceiling count|copy blast|trickle|lat URL [-n CONNECTIONS] [-s SECONDS] [-B BYTES]
+//     ceiling count|copy blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-B BYTES]
 //
 //   count    looks at each payload where it lies
 //   copy     copies each payload into memory of its own and frees it: the least of a client that hands payloads on
 //   blast    until every body ends; figures over the whole run
-//   trickle  figures over a window of SECONDS (default 5) once all CONNECTIONS (default 1) have answered
+//   trickle  figures over a window of SECONDS (default 5), half a second after all CONNECTIONS (default 1) answered
 //   lat      as blast; payloads carry the time they were sent at
+//   late     as trickle; the same
 //   -B       CURLOPT_BUFFERSIZE; default 256 KiB for a blast, libcurl's own otherwise
 //
 // One thread: curl_multi_socket_action(3) under epoll_wait(2), lines found by memchr(3). Knows the fields `data` and
@@ -262,14 +263,14 @@ static int ascending(const void *a, const void *b) {
 }
 
 static int usage(void) {
-    fputs("usage: ceiling count|copy blast|trickle|lat URL [-n CONNECTIONS] [-s SECONDS] [-B BYTES]\n", stderr);
+    fputs("usage: ceiling count|copy blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-B BYTES]\n", stderr);
     return 2;
 }
 
 int main(int count, char **words) {
     if (count < 4) return usage();
     const char *mode = words[1], *kind = words[2], *url = words[3];
-    bool window = !strcmp(kind, "trickle");
+    bool late = !strcmp(kind, "late"), window = late || !strcmp(kind, "trickle");
     copies = !strcmp(mode, "copy");
     stamped = !strcmp(kind, "lat");
     if (!copies && strcmp(mode, "count")) return usage();
@@ -297,15 +298,19 @@ int main(int count, char **words) {
     long resident_before = resident();
     struct transfer *transfers = must(calloc((size_t)connections, sizeof *transfers));
 
-    uint64_t first = now(), end = NEVER, events_before = 0;
+    uint64_t first = now(), begin = NEVER, end = NEVER, events_before = 0;
     double cpu_before = cpu();
     int started = 0;
     while (finished < connections && now() < end) {
         // Not all at once: a listener's queue is short.
         while (started < connections && started - answered < OPENING_AT_ONCE) start(url, &transfers[started++], buffer);
         turn();
-        if (window && end == NEVER && answered == connections) {
+        if (!window || end != NEVER) continue;
+        // What the openings left behind is none of the window's.
+        if (begin == NEVER && answered == connections) begin = now() + 500000000;
+        if (now() >= begin) {
             first = now();
+            stamped = late;
             cpu_before = cpu();
             events_before = events;
             end = first + (uint64_t)(seconds * 1e9);

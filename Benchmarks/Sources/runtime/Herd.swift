@@ -1,8 +1,10 @@
 // Very many handles of one environment over a server that obeys the clock: the real runtime, on time made up.
 //
-// Time moves by the millisecond, and only when everything that the millisecond before began has come to rest, so what
-// happens and when does not depend on how fast this machine is.
+// Time moves by ticks of five milliseconds, and only when everything that the tick before began has come to rest, so
+// what happens and when does not depend on how fast this machine is. The main thread runs all drivers, so that it knows
+// when they rest; the environment's sleeper runs where it always does.
 
+internal import Glibc
 internal import SubscriptionRuntime
 internal import SubscriptionTesting
 internal import Synchronization
@@ -29,6 +31,13 @@ final class HerdServer: SubscriptionTransport {
     }
 
     private let state = Mutex(State())
+    private let thread: OneThread
+
+    init(readOn thread: OneThread) {
+        self.thread = thread
+    }
+
+    var driverExecutor: (any TaskExecutor)? { thread }
 
     /// How often it was asked to open a stream.
     var attempts: Int { state.withLock { $0.attempts } }
@@ -119,9 +128,13 @@ final class HerdStream: PayloadSequence {
     }
 }
 
-/// Handles that are all retained, and what happened to them by the millisecond.
+/// Handles that are all retained, and what happened to them by the tick.
 final class Herd {
-    let server = HerdServer()
+    /// Milliseconds of a tick; a second is a whole number of them.
+    static let tick = 5
+
+    let thread = OneThread()
+    let server: HerdServer
     let clock = TestClock()
     let environment: SubscriptionEnvironment<Int, Int>
     let handles: [SubscriptionHandle<Int, Int>]
@@ -131,30 +144,31 @@ final class Herd {
     /// Milliseconds of the clock since it was made.
     private(set) var milliseconds = 0
 
-    /// Openings asked for, and streams open, at the end of each millisecond; the first is before time moved.
+    /// Openings asked for, and streams open, at the end of each tick; the first is before time moved.
     private(set) var attempts: [Int] = []
     private(set) var open: [Int] = []
 
     init(_ count: Int, rule: HerdServer.Rule = .accept, unit: @escaping @Sendable () -> Double = { .random(in: 0...1) })
-        async
     {
+        server = HerdServer(readOn: thread)
         server.follow(rule)
         start = clock.now
         let environment = SubscriptionEnvironment(transport: server, clock: clock, unit: unit)
         self.environment = environment
         handles = (0..<count).map { environment.handle(for: $0) }
         retentions = handles.map { $0.retain() }
-        await rest()
+        rest()
         note()
     }
 
     /// Returns once every handle waits or is open, and no wait is due.
-    func rest() async {
-        // A sleeper that sleeps after the clock moved sleeps for what is not due: it has told all that was.
+    func rest() {
         while true {
+            thread.run { false }
+            // A sleeper that sleeps after the clock moved sleeps for what is not due: it has told all that was.
             let waits = environment.waits
             if waits + server.open == handles.count, waits == 0 || clock.sleepers > 0 { return }
-            await Task.yield()
+            sched_yield()
         }
     }
 
@@ -164,32 +178,37 @@ final class Herd {
     }
 
     /// Loses every stream, now.
-    func loseAll() async {
+    func loseAll() {
         server.loseAll()
-        await rest()
+        rest()
         attempts = [server.attempts]
         open = [0]
         milliseconds = 0
     }
 
-    /// Moves time a millisecond on.
-    func step() async {
-        milliseconds += 1
-        clock.advance(by: .milliseconds(1))
-        await rest()
+    /// Moves time a tick on.
+    func step() {
+        milliseconds += Herd.tick
+        clock.advance(by: .milliseconds(Herd.tick))
+        rest()
         note()
+    }
+
+    /// A count at a millisecond, or at the end.
+    static func value(_ counts: [Int], at millisecond: Int) -> Int {
+        counts[min(counts.count - 1, millisecond / tick)]
     }
 
     /// The largest growth of a count within some milliseconds, each window after the one before, as a rate a second.
     static func peak(_ counts: [Int], window: Int, from first: Int = 0) -> Double {
-        stride(from: first + window, to: counts.count, by: window).lazy
-            .map { Double(counts[$0] - counts[$0 - window]) }
+        stride(from: first, to: (counts.count - 1) * tick, by: window).lazy
+            .map { Double(value(counts, at: $0 + window) - value(counts, at: $0)) }
             .max().map { $0 * 1000 / Double(window) } ?? 0
     }
 
-    /// The first millisecond after which so large a part of all is open; nil where that never was.
+    /// The first millisecond at which so large a part of all is open; nil where that never was.
     func time(of part: Double) -> Int? {
-        open.firstIndex { Double($0) >= part * Double(handles.count) }
+        open.firstIndex { Double($0) >= part * Double(handles.count) }.map { $0 * Herd.tick }
     }
 }
 
@@ -205,21 +224,21 @@ private func seconds(_ milliseconds: Int?, after first: Int = 0) -> String {
 }
 
 /// L01, L07: every stream is lost at once, and for a while nothing opens.
-func measureOutage(handles count: Int, seconds outage: Int) async {
+func measureOutage(handles count: Int, seconds outage: Int) {
     let began = ContinuousClock.now
-    let herd = await Herd(count)
+    let herd = Herd(count)
     if outage > 0 { herd.server.follow(.refuse) }
-    await herd.loseAll()
+    herd.loseAll()
     let recovery = outage * 1000
-    while herd.milliseconds < recovery { await herd.step() }
+    while herd.milliseconds < recovery { herd.step() }
     herd.server.follow(.accept)
-    while herd.server.open < count, herd.milliseconds < recovery + 120_000 { await herd.step() }
+    while herd.server.open < count, herd.milliseconds < recovery + 120_000 { herd.step() }
 
     let open = herd.open
     print("second,reopened")
-    for second in 0...((open.count - 1 - recovery) / 1000) {
+    for second in 0...((herd.milliseconds - recovery) / 1000) {
         let from = recovery + second * 1000
-        print("\(second),\(open[min(open.count - 1, from + 1000)] - open[from])")
+        print("\(second),\(Herd.value(open, at: from + 1000) - Herd.value(open, at: from))")
     }
     let resumed = herd.handles.lazy.filter { $0.status.resumptions == 1 }.count
     report(
@@ -237,15 +256,15 @@ func measureOutage(handles count: Int, seconds outage: Int) async {
 }
 
 /// L03: every stream is lost at once, and the server accepts a hundredth of them a second.
-func measureCapacity(handles count: Int) async {
+func measureCapacity(handles count: Int) {
     let began = ContinuousClock.now
-    let herd = await Herd(count)
+    let herd = Herd(count)
     herd.server.follow(.refuse)
-    await herd.loseAll()
+    herd.loseAll()
     while herd.server.open < count, herd.milliseconds < 400_000 {
         // By the tenth of a second, as a server that sheds load would count.
         if herd.milliseconds % 100 == 0 { herd.server.follow(.acceptSome(max(1, count / 1000))) }
-        await herd.step()
+        herd.step()
     }
     report(
         [
@@ -259,14 +278,14 @@ func measureCapacity(handles count: Int) async {
 }
 
 /// L04: a server that accepts every stream and drops it before its first event.
-func measureFlapping(handles count: Int, seconds: Int) async {
+func measureFlapping(handles count: Int, seconds: Int) {
     let began = ContinuousClock.now
-    let herd = await Herd(count, rule: .drop)
-    while herd.milliseconds < seconds * 1000 { await herd.step() }
+    let herd = Herd(count, rule: .drop)
+    while herd.milliseconds < seconds * 1000 { herd.step() }
     let million = 1e6 / Double(count)
     let all = Double((herd.attempts.last ?? 0) - herd.attempts[0]) / Double(seconds)
-    let lastHalf = seconds * 500
-    let late = Double((herd.attempts.last ?? 0) - herd.attempts[lastHalf]) / Double(seconds) * 2
+    let middle = Herd.value(herd.attempts, at: seconds * 500)
+    let late = Double((herd.attempts.last ?? 0) - middle) / Double(seconds) * 2
     report(
         [
             ("herd", "flapping"), ("handles", "\(count)"), ("seconds", "\(seconds)"),
@@ -278,9 +297,9 @@ func measureFlapping(handles count: Int, seconds: Int) async {
 }
 
 /// L06: everybody waits, is parked, goes on and waits again.
-func measureParking(handles count: Int, rounds: Int) async {
+func measureParking(handles count: Int, rounds: Int) {
     let began = ContinuousClock.now
-    let herd = await Herd(count, rule: .refuse)
+    let herd = Herd(count, rule: .refuse)
     print("round,rss_bytes")
     var resident: [Int] = [residentBytes()]
     print("0,\(resident[0])")
@@ -288,7 +307,7 @@ func measureParking(handles count: Int, rounds: Int) async {
         herd.environment.isActive = false
         precondition(herd.environment.waits == 0)
         herd.environment.isActive = true
-        await herd.rest()
+        herd.rest()
         resident.append(residentBytes())
         print("\(round),\(resident[round])")
     }
@@ -303,20 +322,20 @@ func measureParking(handles count: Int, rounds: Int) async {
     )
 }
 
-/// L08: what part of a herd comes back in the fullest millisecond, by what draws the chance.
-func measureChance(handles count: Int) async {
+/// L08: what part of a herd comes back in the fullest tick, by what draws the chance.
+func measureChance(handles count: Int) {
     for (name, unit) in [
         ("constant", { @Sendable in 0.5 }), ("default", { @Sendable in .random(in: 0...1) }),
     ] {
         let began = ContinuousClock.now
-        let herd = await Herd(count, unit: unit)
-        await herd.loseAll()
-        while herd.server.open < count { await herd.step() }
+        let herd = Herd(count, unit: unit)
+        herd.loseAll()
+        while herd.server.open < count { herd.step() }
         let fullest = zip(herd.open.dropFirst(), herd.open).map { $0 - $1 }.max() ?? 0
         report(
             [
                 ("herd", "chance"), ("unit", name), ("handles", "\(count)"),
-                ("in_one_millisecond", (Double(fullest) / Double(count)).rounded(to: 3)),
+                ("in_one_tick", (Double(fullest) / Double(count)).rounded(to: 3)),
             ],
             since: began
         )

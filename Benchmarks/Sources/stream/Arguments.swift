@@ -9,6 +9,11 @@ struct Arguments {
         case trickle
         /// As blast; payloads carry the time they were sent at.
         case lat
+        /// As trickle; payloads carry the time they were sent at.
+        case late
+
+        /// Whether figures are over a window.
+        var hasWindow: Bool { self == .trickle || self == .late }
     }
 
     var kind = Kind.blast
@@ -22,7 +27,7 @@ struct Arguments {
     var onLoop = false
 
     static let usage = """
-        usage: stream blast|trickle|lat URL [-n CONNECTIONS] [-s SECONDS] [-e EVENTS] [--deliveries OWNERS] [--on-loop]
+        usage: stream blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-e EVENTS] [--deliveries OWNERS] [--on-loop]
         """
 
     init?(_ words: [String]) {

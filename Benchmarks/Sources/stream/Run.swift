@@ -22,20 +22,23 @@ struct Run: Sendable {
         var events = 0
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<arguments.connections { start(number, in: &group) }
-            guard arguments.kind == .trickle else { return }
+            guard arguments.kind.hasWindow else { return }
             let clock = ContinuousClock()
             // Polled: a figure's window may begin some milliseconds after the last stream is open.
             while transport.counters.openStreams < arguments.connections {
                 try? await clock.sleep(for: .milliseconds(5))
             }
+            // What the openings left behind is none of the window's.
+            try? await clock.sleep(for: .milliseconds(500))
             first = Moment.now
+            tally.begin()
             let before = tally.events
             try? await clock.sleep(for: .seconds(arguments.seconds))
             last = Moment.now
             events = tally.events - before
             group.cancelAll()
         }
-        if arguments.kind != .trickle {
+        if !arguments.kind.hasWindow {
             last = Moment.now
             events = tally.events
         }

@@ -14,12 +14,17 @@ final class Tally: Sendable {
     private let eventCount = Atomic<Int>(0)
     private let lostCount = Atomic<Int>(0)
     private let failureCount = Atomic<Int>(0)
+    private let hasBegun = Atomic<Bool>(false)
     private let nanoseconds = Mutex<[UInt64]>([])
 
     var events: Int { eventCount.load(ordering: .relaxed) }
     var lostPayloads: Int { lostCount.load(ordering: .relaxed) }
     var failures: Int { failureCount.load(ordering: .relaxed) }
 
+    /// Whether the window of a trickle is open.
+    var isInWindow: Bool { hasBegun.load(ordering: .relaxed) }
+
+    func begin() { hasBegun.store(true, ordering: .relaxed) }
     func add(_ count: Int) { eventCount.add(count, ordering: .relaxed) }
     func lost(_ count: Int) { lostCount.add(count, ordering: .relaxed) }
     func failed() { failureCount.add(1, ordering: .relaxed) }
@@ -49,17 +54,20 @@ struct Counter {
 
     init(_ tally: Tally, _ arguments: Arguments) {
         self.tally = tally
-        isLive = arguments.kind == .trickle
-        isStamped = arguments.kind == .lat
+        isLive = arguments.kind.hasWindow
+        isStamped = arguments.kind == .lat || arguments.kind == .late
         limit = arguments.events ?? .max
     }
 
-    /// Counts an event. False when it is the last to be counted.
+    /// Counts an event.
+    ///
+    /// - Parameter event: The event.
+    /// - Returns: Whether more are to be counted.
     mutating func took(_ event: borrowing ServerSentEvent) -> Bool {
         events += 1
         bytes += event.data.count
         if isLive { tally.add(1) }
-        if isStamped { stamp(event.data) }
+        if isStamped, !isLive || tally.isInWindow { stamp(event.data) }
         return events < limit
     }
 
