@@ -162,7 +162,7 @@ def table(head, rows):
 
 def report(results, facts):
     names = list(results.rounds)
-    out = ["# Streams against the ceilings\n", "    scripts/benchmark" + facts["options"] + "\n", facts["where"] + "\n"]
+    out = ["# Streams against the ceilings\n", "    scripts/benchmark streams" + facts["options"] + "\n", facts["where"] + "\n"]
     out.append(
         "Each figure is the median of the rounds, with the least and the largest; a ratio is the median of the rounds' own\n"
         "ratios. [README](../README.md) says what each figure means.\n"
@@ -212,7 +212,7 @@ def report(results, facts):
 
 
 def where(rounds):
-    """The machine, in a sentence."""
+    """The machine, in a sentence; with the rounds where there are any."""
     model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo", encoding="utf-8").read())
     swift = subprocess.run(["swift", "--version"], capture_output=True, text=True).stdout
     version = re.search(r"Swift version (\S+)", swift)
@@ -221,7 +221,9 @@ def where(rounds):
     return (
         f"{datetime.date.today()}, {model.group(1) if model else platform.machine()}, {os.cpu_count()} CPUs, "
         f"Swift {version.group(1) if version else '?'}, libcurl {curl}, "
-        f"{platform.libc_ver()[0]} {platform.libc_ver()[1]}. Rounds: {rounds}.\nLoad average at the end: {load}."
+        f"{platform.libc_ver()[0]} {platform.libc_ver()[1]}.\n"
+        + (f"Rounds: {rounds}. " if rounds else "")
+        + f"Load average at the end: {load}."
     )
 
 

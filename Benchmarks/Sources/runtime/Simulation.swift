@@ -66,12 +66,11 @@ private func simulate(_ jitter: Jitter, outage: Int, count: Int) {
         delays.append(time - Double(outage))
     }
     delays.sort()
-    let perSecond = stride(from: outage * 10, to: opened.count, by: 10).map { opened[$0..<$0 + 10].reduce(0, +) }
-    // A blip's whole return is within a second or three: by the tenth there, by the second after an outage.
-    let peak = outage == 0 ? (opened.max() ?? 0) * 10 : perSecond.max() ?? 0
+    /// The fullest tenth of a second, as a rate of a million handles.
+    func peak(_ counts: [Int]) -> String { (Double(counts.max() ?? 0) * 1e7 / Double(count)).rounded(to: 0) }
     print(
         "| \(outage) | \(jitter.rawValue) | \((Double(total) / Double(count)).rounded(to: 2)) "
-            + "| \((attempts.max() ?? 0) * 10) | \(peak) "
+            + "| \(peak(attempts)) | \(peak(opened)) "
             + "| \(delays[count / 2].rounded(to: 1)) | \(delays[count * 99 / 100].rounded(to: 1)) |"
     )
 }
