@@ -154,18 +154,21 @@ public struct StreamPosition: Hashable, Sendable {
 
     /// The position as the runtime carries it.
     public var resumePoint: ResumePoint {
-        var milliseconds = UInt64.max
-        if let retry {
-            milliseconds =
-                UInt64(clamping: retry.components.seconds)
-                .multipliedReportingOverflow(by: 1000).partialValue
-            milliseconds += UInt64(clamping: retry.components.attoseconds / 1_000_000_000_000_000)
-        }
+        let milliseconds = retry.map(Self.milliseconds) ?? .max
         var bytes: [UInt8] = [1]
         for shift in stride(from: UInt64(0), to: 64, by: 8) {
             bytes.append(UInt8(truncatingIfNeeded: milliseconds >> shift))
         }
         bytes.append(contentsOf: lastEventID.utf8)
         return ResumePoint(bytes)
+    }
+
+    /// Whole milliseconds, 0 to `Int64.max`: what is outside is the nearer of the two.
+    private static func milliseconds(_ duration: Duration) -> UInt64 {
+        let (seconds, attoseconds) = duration.components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        let (thousands, overflows) = seconds.multipliedReportingOverflow(by: 1000)
+        let (sum, overflowsToo) = thousands.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+        return UInt64(overflows || overflowsToo ? .max : sum)
     }
 }

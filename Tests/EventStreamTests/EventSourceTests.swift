@@ -68,6 +68,19 @@ struct EventSourceTests {
         #expect(positions.map { StreamPosition($0.resumePoint) } == positions)
     }
 
+    @Test("a retry that no count of milliseconds holds is carried as the nearest one that does")
+    func positionClampsRetry() {
+        func carried(_ retry: Duration) -> Duration? {
+            StreamPosition(StreamPosition(lastEventID: "", retry: retry).resumePoint)?.retry
+        }
+
+        #expect(carried(.seconds(-1)) == .zero)
+        #expect(carried(.microseconds(1999)) == .milliseconds(1))
+        #expect(carried(.seconds(Int64.max)) == .milliseconds(Int64.max))
+        // A thousand times this is 8 less than a multiple of 2^64: the milliseconds would carry over.
+        #expect(carried(.seconds(Int64(239_807_672_958_224_171)) + .milliseconds(9)) == .milliseconds(Int64.max))
+    }
+
     @Test("a detached event holds no neighbour's bytes")
     func detached() throws {
         var parser = EventStreamParser()
