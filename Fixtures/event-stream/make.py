@@ -290,6 +290,10 @@ C("id-last-wins", "the last of two counts", "id: 1\nid: 2\ndata: a\n\n", [E("a",
 C("id-without-data", "a block with an ID alone moves it", "id: 1\n\ndata: x\n\n", [E("x", id="1")], moves=["1"])
 C("id-without-data-only", "also where no event follows", "id: 1\n\n", moves=["1"])
 C("id-without-data-same", "the same ID again moves nothing", "id: 1\ndata: a\n\nid: 1\n\n", [E("a", id="1")])
+C("id-other-spelling-alone", "the same character in other bytes is another ID", "id: \u00e9\n\nid: e\u0301\n\n",
+  moves=["\u00e9", "e\u0301"])
+C("id-other-spelling", "also with an event between", "id: \u00e9\ndata: a\n\nid: e\u0301\n\ndata: b\n\n",
+  [E("a", id="\u00e9"), E("b", id="e\u0301")], moves=["e\u0301"])
 C("id-without-data-reset", "an empty ID alone moves it to none", "id: 1\ndata: a\n\nid\n\n", [E("a", id="1")], moves=[""], last="")
 C("id-half", "an unfinished block's ID is never used", "id: 1\ndata: a\n\nid: 9\ndata: half", [E("a", id="1")], half=True)
 C("id-half-finished-line", "also where its line is whole", "id: 1\ndata: a\n\nid: 9\n", [E("a", id="1")], half=True)

@@ -140,6 +140,11 @@ public struct StreamPosition: Hashable, Sendable {
         self.retry = retry
     }
 
+    /// Whether the IDs are the same bytes, and the retries equal.
+    public static func == (left: StreamPosition, right: StreamPosition) -> Bool {
+        left.lastEventID.hasSameBytes(as: right.lastEventID) && left.retry == right.retry
+    }
+
     /// Reads a position back; nil when the bytes are not this transport's.
     ///
     /// - Parameter point: What ``resumePoint`` made.

@@ -13,6 +13,11 @@ public struct HTTPField: Hashable, Sendable {
         self.name = name
         self.value = value
     }
+
+    /// Whether both parts are the same bytes.
+    public static func == (left: HTTPField, right: HTTPField) -> Bool {
+        left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
+    }
 }
 
 /// What a dialect asks the transport to send.

@@ -81,6 +81,22 @@ struct EventSourceTests {
         #expect(carried(.seconds(Int64(239_807_672_958_224_171)) + .milliseconds(9)) == .milliseconds(Int64.max))
     }
 
+    @Test("requests whose texts are other bytes are two, though String takes them for equal")
+    func differentBytes() {
+        let composed = "\u{E9}"
+        let decomposed = "e\u{301}"
+
+        #expect(composed == decomposed)
+        #expect(EventSourceRequest(target: composed) != EventSourceRequest(target: decomposed))
+        #expect(EventSourceRequest(lastEventID: composed) != EventSourceRequest(lastEventID: decomposed))
+        #expect(
+            EventSourceRequest(headers: [HTTPField("X-User", composed)])
+                != EventSourceRequest(headers: [HTTPField("X-User", decomposed)])
+        )
+        #expect(StreamPosition(lastEventID: composed) != StreamPosition(lastEventID: decomposed))
+        #expect(Set([composed, decomposed].map { EventSourceRequest(lastEventID: $0) }).count == 2)
+    }
+
     @Test("a detached event holds no neighbour's bytes")
     func detached() throws {
         var parser = EventStreamParser()

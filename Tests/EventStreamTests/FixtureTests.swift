@@ -32,7 +32,7 @@ struct FixtureTests {
                 == expected.blocksWithoutData
         )
         #expect(outcome.retry == expected.retry.map { .milliseconds($0) })
-        #expect(outcome.lastEventID == expected.lastEventID)
+        #expect(Array(outcome.lastEventID.utf8) == Array(expected.lastEventID.utf8))
         #expect(outcome.halfEventDiscarded == expected.halfEventDiscarded)
         #expect(outcome.error == fixture.expectedError)
     }

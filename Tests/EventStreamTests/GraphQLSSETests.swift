@@ -122,6 +122,25 @@ struct GraphQLSSETests {
         #expect(Set(requests).count == requests.count)
     }
 
+    @Test("requests differ by the bytes of a text, though String takes two spellings of a character for equal")
+    func differentBytes() throws {
+        func requests(_ text: String) throws -> [GraphQLRequest] {
+            try [
+                GraphQLRequest(query: text),
+                GraphQLRequest(documentID: text),
+                GraphQLRequest(query: "q", operationName: text),
+                GraphQLRequest(query: "q", headers: [HTTPField("A", text)]),
+                GraphQLRequest(query: "q", variables: ["name": text]),
+                GraphQLRequest(query: "q", variables: ["n": 1], extensions: ["name": text]),
+            ]
+        }
+
+        let all = try requests("\u{E9}") + requests("e\u{301}")
+
+        #expect(Set(all).count == all.count)
+        #expect(try requests("\u{E9}") == requests("\u{E9}"))
+    }
+
     @Test(
         "no digit of a number is lost",
         arguments: [

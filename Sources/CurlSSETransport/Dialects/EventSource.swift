@@ -90,4 +90,11 @@ public struct EventSourceRequest: Hashable, Sendable {
         self.body = body
         self.lastEventID = lastEventID
     }
+
+    /// Whether a server could not tell them apart: all is compared byte for byte.
+    public static func == (left: EventSourceRequest, right: EventSourceRequest) -> Bool {
+        left.method.hasSameBytes(as: right.method) && left.target.hasSameBytes(as: right.target)
+            && left.headers == right.headers && left.body == right.body
+            && left.lastEventID.hasSameBytes(as: right.lastEventID)
+    }
 }

@@ -21,6 +21,14 @@ public struct GraphQLRequest: Hashable, Sendable {
 
         /// The ID of a document the server knows (`documentId`).
         case id(String)
+
+        /// Whether both are texts, or both IDs, of the same bytes.
+        public static func == (left: Document, right: Document) -> Bool {
+            switch (left, right) {
+            case (.query(let left), .query(let right)), (.id(let left), .id(let right)): left.hasSameBytes(as: right)
+            case (.query, .id), (.id, .query): false
+            }
+        }
     }
 
     /// The document.
@@ -148,6 +156,13 @@ public struct GraphQLRequest: Hashable, Sendable {
         variablesJSON = variables
         extensionsJSON = extensions
         self.headers = headers
+    }
+
+    /// Whether a server could not tell them apart: all is compared byte for byte.
+    public static func == (left: GraphQLRequest, right: GraphQLRequest) -> Bool {
+        left.document == right.document && left.operationName.hasSameBytes(as: right.operationName)
+            && left.variablesJSON.hasSameBytes(as: right.variablesJSON)
+            && left.extensionsJSON.hasSameBytes(as: right.extensionsJSON) && left.headers == right.headers
     }
 
     /// The body of the request: `query` or `documentId`, then what else there is.

@@ -255,7 +255,7 @@ public struct EventStreamParser: Sendable {
             lastEventID = event.lastEventID
             return visitor.event(event)
         case .end(let id, let type):
-            if let id, id != lastEventID {
+            if let id, !id.hasSameBytes(as: lastEventID) {
                 lastEventID = id
                 guard visitor.lastEventIDMoved(to: id) else { return false }
             }
@@ -307,7 +307,7 @@ public struct EventStreamParser: Sendable {
                     let before = lastLabel.map { shared[$0].lastEventID } ?? lastEventID
                     lastLabel = record.label
                     let id = shared[record.label].lastEventID
-                    if id != before {
+                    if !id.hasSameBytes(as: before) {
                         guard visitor.lastEventIDMoved(to: id) else { return false }
                     }
                 }

@@ -56,9 +56,10 @@ public struct ServerSentEvent: Sendable {
 }
 
 extension ServerSentEvent: Hashable {
-    /// Whether type, data and last event ID are the same.
+    /// Whether all three are the same bytes.
     public static func == (left: ServerSentEvent, right: ServerSentEvent) -> Bool {
-        left.type == right.type && left.data == right.data && left.lastEventID == right.lastEventID
+        left.type.hasSameBytes(as: right.type) && left.lastEventID.hasSameBytes(as: right.lastEventID)
+            && left.data == right.data
     }
 
     /// Feeds type, data and last event ID.

@@ -153,7 +153,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
 
     mutating func event(_ event: consuming ServerSentEvent) -> Bool {
         let count = event.data.count
-        let moves = resumes && event.lastEventID != position.lastEventID
+        let moves = resumes && !event.lastEventID.hasSameBytes(as: position.lastEventID)
         if moves { position.lastEventID = event.lastEventID }
         let goesOn = take(reader.read(event), bytes: count)
         // After the payload: a position counts once what came before it was taken.
@@ -168,7 +168,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     }
 
     mutating func lastEventIDMoved(to id: String) -> Bool {
-        guard resumes, id != position.lastEventID else { return true }
+        guard resumes, !id.hasSameBytes(as: position.lastEventID) else { return true }
         position.lastEventID = id
         pending.last.moved(to: position)
         return true
