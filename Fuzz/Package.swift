@@ -20,6 +20,12 @@ let package = Package(
             dependencies: [.product(name: "CurlSSETransport", package: "swift-subscriptions")],
             swiftSettings: settings
         )
-    },
+    } + [
+        .executableTarget(
+            name: "fuzz-http",
+            dependencies: [.product(name: "SubscriptionRuntime", package: "swift-subscriptions")],
+            swiftSettings: settings
+        )
+    ],
     swiftLanguageModes: [.v6]
 )

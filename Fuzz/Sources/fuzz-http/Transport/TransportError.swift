@@ -1,0 +1,1 @@
+../../../../Sources/CurlSSETransport/TransportError.swift
