@@ -156,7 +156,7 @@ struct GraphQLSSETests {
 
     @Test("canonical text means what the text meant, to another reader too")
     func canonicalMeansTheSame() throws {
-        let seed = FixtureTests.seed
+        let seed = SeededGenerator.seed
         var generator = SeededGenerator(seed: seed)
         for round in 0..<300 {
             let text = #"{"v":"# + randomJSON(depth: 4, using: &generator) + "}"

@@ -139,7 +139,7 @@ struct ParserTests {
 
     @Test("random streams of fields and line ends come to the same in random cuttings")
     func randomStreams() {
-        let seed = FixtureTests.seed
+        let seed = SeededGenerator.seed
         var generator = SeededGenerator(seed: seed)
         let pieces = [
             "\n", "\n", "\n\n", "\r", "\r\n", "\r\n\r\n", "data", "data:", "data: ", "data: x", "event: e", "event",
@@ -177,7 +177,7 @@ struct ParserTests {
 
     @Test("events keep their order over ten thousand in chunks of 1 to 40 bytes")
     func tenThousandInOrder() {
-        let seed = FixtureTests.seed
+        let seed = SeededGenerator.seed
         var generator = SeededGenerator(seed: seed)
         let stream = (0..<10_000).flatMap { Array("data: \($0)\n\n".utf8) }
         var cuts: [Int] = []

@@ -1,4 +1,5 @@
 import CurlSSETransport
+import Foundation
 
 /// One thing a parser reported.
 enum Happening: Equatable, CustomStringConvertible {
@@ -94,6 +95,14 @@ extension Array where Element == UInt8 {
 
 /// A generator whose run can be repeated from its seed (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
+    /// `SEED` of the environment, or a random one.
+    static let seed: UInt64 = {
+        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
+        let seed = given ?? UInt64.random(in: 0 ... .max)
+        print("event stream cuttings: SEED=\(seed)")
+        return seed
+    }()
+
     private var state: UInt64
 
     init(seed: UInt64) {
