@@ -41,6 +41,10 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
     let sleeper: Sleeper
 
     private let phase = Atomic<Phase>(.active)
+
+    /// How many threads are flipping the phase, or telling the handles that it flipped.
+    private let telling = Atomic<Int>(0)
+
     private let registry = Lock(Registry())
     private let drivers = Lock(Drivers())
 
@@ -85,9 +89,11 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
 
     /// Forgets a handle that is gone, unless another has taken its place.
     func forget(_ request: Request, number: Int) {
-        registry.withLock { registry in
-            guard registry.entries[request]?.number == number else { return }
-            registry.entries[request] = nil
+        // The entry's request, which may be older than this equal one, ends here and not under the lock.
+        _ = registry.withLock { registry -> (Request, Entry)? in
+            guard let index = registry.entries.index(forKey: request), registry.entries[index].value.number == number
+            else { return nil }
+            return registry.entries.remove(at: index)
         }
     }
 
@@ -102,11 +108,14 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
     /// After the end: nothing.
     func setActive(_ isActive: Bool) {
         let (from, to): (Phase, Phase) = isActive ? (.inactive, .active) : (.active, .inactive)
+        telling.add(1, ordering: .sequentiallyConsistent)
+        defer { telling.subtract(1, ordering: .sequentiallyConsistent) }
         // The flag flips before any handle is told. A handle's transaction reads it under the handle's lock, so one
         // that read the old value came before this handle is told.
-        guard phase.compareExchange(expected: from, desired: to, ordering: .sequentiallyConsistent).exchanged else {
-            return
-        }
+        let flip = phase.compareExchange(expected: from, desired: to, ordering: .sequentiallyConsistent)
+        // Who flipped it may still be telling: no stream is live when this returns, either.
+        let mayBeLive = !isActive && telling.load(ordering: .sequentiallyConsistent) > 1
+        guard flip.exchanged || mayBeLive else { return }
         for handle in handles { handle.activityChanged() }
     }
 
@@ -114,6 +123,8 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
     ///
     /// May be called again.
     func end() {
+        telling.add(1, ordering: .sequentiallyConsistent)
+        defer { telling.subtract(1, ordering: .sequentiallyConsistent) }
         phase.store(.ended, ordering: .sequentiallyConsistent)
         for handle in handles { handle.environmentEnded() }
         sleeper.stop()

@@ -18,8 +18,8 @@ struct HandleState<Payload: Sendable> {
     var machine = SubscriptionStateMachine()
     var current = Current.nothing
 
-    /// How many cancellations are decided and not signalled yet.
-    var cancelling = 0
+    /// The drivers whose cancellation is decided and not signalled yet.
+    var cancelling: [Task<Void, Never>] = []
 
     var latest: Payload?
     var resumePoint: ResumePoint?
@@ -126,7 +126,7 @@ struct HandleState<Payload: Sendable> {
             break
         case .stream(_, let task):
             after.cancelled = task
-            cancelling += 1
+            cancelling.append(task)
         case .wait(let wait):
             after.dropped = wait
         }
@@ -146,6 +146,8 @@ struct Aftermath<Payload: Sendable> {
     let isLogging: Bool
 
     var cancelled: Task<Void, Never>?
+    /// To be cancelled though another transaction is about to: this one's caller is promised that they are.
+    var doomed: [Task<Void, Never>] = []
     var pump: CheckedContinuation<Void, Never>?
     var served: [(waiter: Mailbox<Payload>.Waiter, taken: Taken<Payload>)] = []
     var watchers: [CheckedContinuation<Void, Never>] = []

@@ -116,9 +116,14 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     // MARK: Inputs of the environment
 
     /// The environment's flag may have flipped.
+    ///
+    /// If it reads false, every driver has been cancelled when this returns, also one that another thread has decided
+    /// to cancel and has not yet.
     func activityChanged() {
         transact { state, after in
-            perform(state.machine.activityChanged(active: environment.isActive), &state, &after)
+            let active = environment.isActive
+            if !active { after.doomed = state.cancelling }
+            perform(state.machine.activityChanged(active: active), &state, &after)
         }
     }
 
@@ -303,7 +308,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
             let action = state.machine.failed(failure, on: id, now: .now, chance: 1, active: environment.isActive)
             return perform(action, &state, &after)
         }
-        guard state.cancelling == 0 else {
+        guard state.cancelling.isEmpty else {
             state.current = .held(id)
             return
         }
@@ -337,8 +342,9 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     private func finish(_ after: consuming Aftermath<Payload>) {
         if let task = after.cancelled {
             task.cancel()
-            cancellationSignalled()
+            cancellationSignalled(task)
         }
+        for task in after.doomed { task.cancel() }
         if let log = environment.log {
             for event in after.entries { log(SubscriptionLogEntry(subscription: number, event: event)) }
         }
@@ -351,10 +357,10 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     }
 
     /// Starts an opening that was held back until the one before knew of its end.
-    private func cancellationSignalled() {
+    private func cancellationSignalled(_ task: Task<Void, Never>) {
         state.withLock { state in
-            state.cancelling -= 1
-            guard state.cancelling == 0, case .held(let id) = state.current, let transport = environment.transport
+            state.cancelling.removeAll { $0 == task }
+            guard state.cancelling.isEmpty, case .held(let id) = state.current, let transport = environment.transport
             else { return }
             launch(id, on: transport, &state)
         }

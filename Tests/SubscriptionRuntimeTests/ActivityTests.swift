@@ -203,6 +203,81 @@ struct ActivityTests {
         retention.release()
     }
 
+    // E11
+    @Test("is given up, for everybody, for one who sets it while another who set it is still telling")
+    func givenUpWhileItIsGivenUp() async {
+        struct Inside {
+            var environment: Environment?
+            var live: Int?
+        }
+        let inside = Lock(Inside())
+        let rig = Rig(onCancel: { opening in
+            // Of the first stream to be closed: every other one is still to be told.
+            let environment = inside.withLock { inside in
+                defer { inside.environment = nil }
+                return inside.environment
+            }
+            guard let environment else { return }
+            environment.isActive = false
+            let others = (0..<8).map { environment.handle(for: "\($0)") }.filter { $0.isActive }
+            inside.withLock { $0.live = others.count }
+            withExtendedLifetime(opening) {}
+        })
+        let handles = (0..<8).map { rig.environment.handle(for: "\($0)") }
+        let retentions = handles.map { $0.retain() }
+        for _ in handles { _ = await rig.transport.nextOpening() }
+        inside.withLock { $0.environment = rig.environment }
+
+        rig.environment.isActive = false
+
+        #expect(inside.withLock { $0.live } == 0)
+        #expect(rig.transport.live == 0)
+        for retention in retentions { retention.release() }
+    }
+
+    /// A transport that knows which of its calls run in a task that was not cancelled.
+    struct Watched: SubscriptionTransport {
+        /// Read under the lock alone, by which a call leaves before its task may end.
+        struct Call: @unchecked Sendable {
+            var task: UnsafeCurrentTask?
+        }
+
+        let base = Transport()
+        let calls = Lock<[Call]>([])
+
+        var uncancelled: Int { calls.withLock { $0.count { $0.task?.isCancelled == false } } }
+
+        func open(
+            _ request: String,
+            resuming point: ResumePoint?
+        ) async throws(SubscriptionFailure) -> ScriptedPayloads<String, Int> {
+            calls.withLock { calls in withUnsafeCurrentTask { calls.append(Call(task: $0)) } }
+            defer { calls.withLock { calls in withUnsafeCurrentTask { task in calls.removeAll { $0.task == task } } } }
+            return try await base.open(request, resuming: point)
+        }
+    }
+
+    // E11
+    @Test("given up is true of a stream that another thread is about to close")
+    func givenUpWhileItIsReleased() async {
+        let transport = Watched()
+        let environment = Environment(transport: transport, clock: TestClock())
+        let handle = environment.handle(for: "prices")
+        for _ in 0..<10 * Seeded.races {
+            let retention = handle.retain()
+            _ = await transport.base.nextOpening()
+
+            async let released: Void = retention.release()
+            environment.isActive = false
+            let uncancelled = transport.uncancelled
+            await released
+
+            #expect(uncancelled == 0)
+            environment.isActive = true
+        }
+        await environment.end()
+    }
+
     // E12
     @Test("given up leaves no stream of a thousand handles live; taken up opens those that are retained and not ended")
     func manyHandles() async {
