@@ -106,6 +106,16 @@ public struct Configuration: Sendable {
     /// Each as a URL without a path, such as `https://eu.example.com:8443`. Default: none.
     public var trustedOrigins: [String] = []
 
+    // MARK: Threads
+
+    /// Whether the runtime reads streams on the loop's own thread, in place of the global pool.
+    ///
+    /// A batch then reaches its subscription without a change of thread, which is most of what a small one costs. What
+    /// runs on the loop's thread then holds up all of its streams, and must not block nor compute for long: the
+    /// dialect's making of a request, the credentials' provider, the environment's log, and the deinit of a payload
+    /// that nobody took. Owners' loops run where they always do. Default: false.
+    public var readsOnLoop = false
+
     // MARK: Watching
 
     /// Called with each comment line of each stream: all after its colon, at its line's end.

@@ -72,8 +72,8 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
     /// The loop, to share it with another transport or to shut it down.
     public var curlLoop: CurlLoop { loop }
 
-    /// Where the runtime reads streams: the global pool.
-    public var driverExecutor: (any TaskExecutor)? { nil }
+    /// Where the runtime reads streams: the global pool, or the loop's thread by ``Configuration/readsOnLoop``.
+    public var driverExecutor: (any TaskExecutor)? { configuration.readsOnLoop ? loop.executor : nil }
 
     /// What the transport's loop has done so far, all of its transports together.
     public var counters: TransportCounters {

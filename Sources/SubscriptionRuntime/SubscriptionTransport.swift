@@ -35,7 +35,8 @@ public protocol SubscriptionTransport<Request, Payload>: Sendable {
 
     /// Where the runtime's reading of the stream runs; nil for the global pool.
     ///
-    /// A transport with a loop of its own offers it: one change of thread fewer a batch. Default: nil.
+    /// A transport with a loop of its own offers it: one change of thread fewer a batch. Its `enqueue` is called under a
+    /// lock of the runtime: it must not run the job before it returns. Read once, for an environment. Default: nil.
     var driverExecutor: (any TaskExecutor)? { get }
 }
 

@@ -365,6 +365,7 @@ struct ClassificationTests {
         ),
     ]
 
+    // B16
     @Test(
         "a response is what the table of the failures says, and leaves nothing open",
         arguments: open + completed + other2xx + redirects + refusals + passing + endings + junk + interim
