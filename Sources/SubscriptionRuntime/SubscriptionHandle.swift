@@ -479,6 +479,9 @@ extension SubscriptionHandle: StatusPublishing {
     /// How many loops wait for the next status.
     var watchers: Int { state.withLock { $0.watchers.count } }
 
+    /// The name of the stream or of the wait.
+    var current: StreamID? { state.withLock { $0.machine.current } }
+
     /// How many changes observers were told of.
     var revision: Int { state.withLock { $0.machine.revision } }
 

@@ -93,6 +93,14 @@ struct SubscriptionStateMachine: Sendable {
         if case .gone = state { true } else { false }
     }
 
+    /// The name of the stream or of the wait.
+    var current: StreamID? {
+        switch state {
+        case .connecting(let id), .open(let id), .waiting(let id, _): id
+        case .idle, .ended, .gone: nil
+        }
+    }
+
     /// Whether the stream of this name is the one that connects or is open.
     func isCurrent(_ id: StreamID) -> Bool {
         switch state {

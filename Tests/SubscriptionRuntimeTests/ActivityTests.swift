@@ -3,7 +3,7 @@ import Testing
 
 @testable import SubscriptionRuntime
 
-@Suite("An environment's activity", .timeLimit(.minutes(1)))
+@Suite("An environment's activity", .timeLimit(.minutes(10)))
 struct ActivityTests {
     // E01
     @Test("given up closes an open stream and keeps its owners; taken up opens it again, a resumption")
@@ -186,7 +186,7 @@ struct ActivityTests {
             for thread in 0..<4 {
                 group.addTask {
                     var generator = Seeded(seed: UInt64(thread))
-                    for _ in 0..<2500 { environment.isActive = .random(using: &generator) }
+                    for _ in 0..<Seeded.count(2500, full: 10_000) { environment.isActive = .random(using: &generator) }
                 }
             }
         }
@@ -279,14 +279,16 @@ struct ActivityTests {
     }
 
     // E12
-    @Test("given up leaves no stream of a thousand handles live; taken up opens those that are retained and not ended")
+    @Test("given up leaves no stream of many handles live; taken up opens those that are retained and not ended")
     func manyHandles() async {
+        let count = Seeded.count(1000, full: 10_000)
+        let owned = count / 10 * 9
         let transport = Transport()
         let environment = Environment(transport: transport, clock: TestClock())
-        let handles = (0..<1000).map { environment.handle(for: "\($0)") }
-        let retentions = handles.prefix(900).map { $0.retain() }
+        let handles = (0..<count).map { environment.handle(for: "\($0)") }
+        let retentions = handles.prefix(owned).map { $0.retain() }
         var openings: [Transport.Opening] = []
-        for _ in 0..<900 {
+        for _ in 0..<owned {
             let opening = await transport.nextOpening()
             openings.append(opening)
             guard let number = Int(opening.request) else { continue }
@@ -307,7 +309,7 @@ struct ActivityTests {
         #expect(!handles.contains { $0.isActive })
         environment.isActive = true
         for (number, handle) in handles.enumerated() {
-            #expect(handle.isActive == (number < 900 && number % 4 != 2))
+            #expect(handle.isActive == (number < owned && number % 4 != 2))
         }
         await environment.end()
         #expect(environment.running == 0)
@@ -380,7 +382,7 @@ struct ActivityTests {
     func flippedWhileRetained() async {
         let transport = Transport(.init(acceptsAtOnce: true))
         let environment = Environment(transport: transport, clock: TestClock())
-        let rounds = 2000
+        let rounds = Seeded.count(2000, full: 10_000)
         let retained = Task {
             (0..<rounds).map { number in
                 let handle = environment.handle(for: "\(number)")
@@ -389,6 +391,7 @@ struct ActivityTests {
         }
         for _ in 0..<50 {
             environment.isActive = false
+            #expect(transport.live == 0)
             environment.isActive = true
         }
         let handles = await retained.value
@@ -401,7 +404,7 @@ struct ActivityTests {
     }
 }
 
-@Suite("The resumptions and the error", .timeLimit(.minutes(1)))
+@Suite("The resumptions and the error", .timeLimit(.minutes(10)))
 struct ResumptionTests {
     // F01, F02
     @Test("are none at a first opening, and one after failures before it")

@@ -25,6 +25,47 @@ struct BackoffTests {
         #expect(Backoff.step(-1) == .seconds(1))
     }
 
+    // C02
+    @Test("stays at its cap for a machine that has waited any number of times")
+    func machineStaysAtItsCap() {
+        var machine = SubscriptionStateMachine()
+        let now = ContinuousClock.now
+        var stream = machine.retained(active: true).opened
+        for _ in 0..<Seeded.count(20_000, full: 1_000_000) {
+            guard let id = stream,
+                case .wait(let wait, let until) = machine.failed(.dropped, on: id, now: now, chance: 1, active: true)
+            else {
+                Issue.record("it does not wait")
+                return
+            }
+            guard now.duration(to: until) <= .seconds(30) else {
+                Issue.record("a wait of \(now.duration(to: until))")
+                return
+            }
+            stream = machine.elapsed(wait, active: true).opened
+        }
+        #expect(machine.attempt == Seeded.count(20_000, full: 1_000_000))
+    }
+
+    // C06
+    @Test("is the first step after each payload, though what cannot be read follows it, and grows where nothing can be")
+    func unreadable() async {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        var waits: [Duration] = []
+        for round in 0..<8 {
+            let opening = await rig.openStream()
+            // An event that cannot be read is a network failure of the transport's, and no payload.
+            if round < 4 { opening.feed(round) }
+            opening.fail(.network(Dropped()))
+            let until = await rig.handle.reaches { $0.isWaiting }.until
+            waits.append(rig.clock.now.duration(to: until ?? .now))
+            rig.clock.advance(to: await rig.clock.nextDeadline())
+        }
+        #expect(waits == [1, 1, 1, 1, 2, 4, 8, 16].map { .seconds($0) })
+        retention.release()
+    }
+
     // C09
     @Test("takes its chance to the nanosecond")
     func takesItsChanceExactly() {

@@ -352,17 +352,35 @@ struct ModelTests {
     }
 
     // K07
-    @Test("that breaks a rule is shrunk to what breaks it")
-    func shrinking() {
-        var generator = Seeded(seed: 7)
-        let script = Script.random(80, using: &generator)
-        func opensTwice(_ script: Script) -> Bool {
-            script.inputs.filter { $0.input.name == "opened" }.count >= 2
+    @Test("that breaks a rule is played again by its seed, and shrunk to what breaks it")
+    func shrinking() throws {
+        /// Breaks a rule that does not hold: that nobody ever waits three times in a row.
+        func breaks(_ script: Script) -> Bool {
+            var model = Model()
+            for (input, chance) in script.inputs {
+                guard (try? model.apply(input, chance: chance)) != nil else { return false }
+                if model.machine.attempt >= 3 { return true }
+            }
+            return false
         }
+        /// The first script of a seed that breaks it.
+        func failing(_ seed: UInt64) -> Script? {
+            var generator = Seeded(seed: seed)
+            return (0..<10_000).lazy.map { _ in Script.random(80, using: &generator) }.first(where: breaks)
+        }
+        let script = try #require(failing(7))
 
-        let shortest = script.shrunk(while: opensTwice)
+        let shortest = script.shrunk(while: breaks)
 
-        #expect(shortest.inputs.count == 2)
-        #expect(opensTwice(shortest))
+        // Owned, then three failures with two ends of waits between them: six at least, and few more by deletions of one
+        // at a time.
+        #expect((6...12).contains(shortest.inputs.count), "\(shortest)")
+        #expect(breaks(shortest))
+        for index in shortest.inputs.indices {
+            var shorter = shortest
+            shorter.inputs.remove(at: index)
+            #expect(!breaks(shorter))
+        }
+        #expect(failing(7)?.description == script.description)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SubscriptionRuntime
 
-@Suite("An observer", .timeLimit(.minutes(1)))
+@Suite("An observer", .timeLimit(.minutes(5)))
 struct ObserverTests {
     // J01
     @Test("of statuses sees them in order, and the last for sure")
@@ -36,18 +36,33 @@ struct ObserverTests {
         let handle = rig.handle
         let retention = handle.retain()
         let isOver = Lock(false)
-        let sampling = Task {
-            var samples = 0
-            while !isOver.withLock({ $0 }) || samples == 0 {
-                let status = handle.status
-                if status.isOpen { #expect(status.error == nil) }
-                if status.isWaiting { #expect(status.error != nil) }
-                samples += 1
-                if samples.isMultiple(of: 100) { await Task.yield() }
+        // Threads beside the pool, so that they read while the runtime writes.
+        let threads = (0..<2).map { OneThread(label: "sampling \($0)") }
+        let sampling = threads.map { thread in
+            Task(executorPreference: thread) {
+                var samples = 0
+                var earlier = handle.status
+                while !isOver.withLock({ $0 }) || samples == 0 {
+                    let status = handle.status
+                    var holds = !status.isOpen || status.error == nil
+                    // The clock stands still: an instant that was the future when it was told still is.
+                    if let until = status.until { holds = holds && status.error != nil && until > rig.clock.now }
+                    // Each stream brings one payload, and each but the first is a resumption: what is torn does not
+                    // add up.
+                    holds = holds && (0...1).contains(status.events - status.resumptions)
+                    holds = holds && status.events >= earlier.events && status.resumptions >= earlier.resumptions
+                    guard holds else {
+                        Issue.record("\(status) after \(earlier)")
+                        break
+                    }
+                    earlier = status
+                    samples += 1
+                }
+                return samples
             }
         }
 
-        for round in 0..<300 {
+        for round in 0..<Seeded.count(500, full: 20_000) {
             let opening = await rig.transport.nextOpening()
             opening.feed(round)
             opening.fail(.dropped)
@@ -56,8 +71,9 @@ struct ObserverTests {
         }
 
         isOver.withLock { $0 = true }
-        await sampling.value
+        for task in sampling { #expect(await task.value > 0) }
         retention.release()
+        await rig.environment.end()
     }
 
     // J03
@@ -90,7 +106,26 @@ struct ObserverTests {
     }
 
     // J05
-    @Test("by the Observation library is told of a change")
+    @Test("by the Observation library is not told of a change between the reading and the end of its tracking")
+    func lostObservation() async {
+        let rig = Rig()
+        let isTold = Lock(false)
+        let retention = withObservationTracking {
+            _ = rig.handle.status
+            return rig.handle.retain()
+        } onChange: {
+            isTold.withLock { $0 = true }
+        }
+
+        #expect(rig.handle.status.isConnecting)
+        // swiftlang/swift#86719. This test fails once the library reports such a change: the handle is more than a
+        // hint to it then, and its documentation has to say so.
+        withKnownIssue { #expect(isTold.withLock { $0 }) }
+        retention.release()
+    }
+
+    // J05
+    @Test("by the Observation library is told of a change after it")
     func observation() async {
         let rig = Rig()
         let (changes, change) = AsyncStream<Void>.makeStream()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SubscriptionRuntime
 
-@Suite("Threads at once", .timeLimit(.minutes(5)))
+@Suite("Threads at once", .timeLimit(.minutes(20)))
 struct RaceTests {
     /// Answers every opening, at random, up to and with the one whose request is "last".
     static func answer(_ transport: Transport, seed: UInt64) -> Task<Void, Never> {

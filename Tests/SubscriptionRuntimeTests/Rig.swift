@@ -100,13 +100,24 @@ extension Seeded {
         ProcessInfo.processInfo.environment["SUBSCRIPTION_SEED"].flatMap { UInt64($0) }
     }
 
-    /// How many random scripts a test runs: 4000, or what `SUBSCRIPTION_SCRIPTS` says.
+    /// Whether the counts of the catalogue are asked for, by `SUBSCRIPTION_FULL`; minutes in a debug build.
+    static var isFull: Bool { ProcessInfo.processInfo.environment["SUBSCRIPTION_FULL"] != nil }
+
+    /// How often a test does something: fewer times unless the full count is asked for.
+    static func count(_ reduced: Int, full: Int) -> Int { isFull ? full : reduced }
+
+    /// How many random scripts a test runs: what `SUBSCRIPTION_SCRIPTS` says, or 4000, or the full 20,000.
     static var scripts: Int {
-        ProcessInfo.processInfo.environment["SUBSCRIPTION_SCRIPTS"].flatMap { Int($0) } ?? 4000
+        ProcessInfo.processInfo.environment["SUBSCRIPTION_SCRIPTS"].flatMap { Int($0) } ?? count(4000, full: 20_000)
     }
 
-    /// How often a race is run: 300 times, or what `SUBSCRIPTION_RACES` says.
+    /// How often a race is run: what `SUBSCRIPTION_RACES` says, or 300 times, or the full 10,000.
     static var races: Int {
-        ProcessInfo.processInfo.environment["SUBSCRIPTION_RACES"].flatMap { Int($0) } ?? 300
+        ProcessInfo.processInfo.environment["SUBSCRIPTION_RACES"].flatMap { Int($0) } ?? count(300, full: 10_000)
+    }
+
+    /// Writes a line of figures to the standard error.
+    static func report(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data((text + "\n").utf8))
     }
 }
