@@ -16,12 +16,12 @@ private func lasted(_ server: ReplayServer, sinceRequest: Bool = true) async -> 
     return start?.duration(to: ended)
 }
 
-/// Whether a wait was as long as it was to be, and shorter than any default.
+/// Whether a wait that was to be so long was no longer, by far, and shorter than any default.
 private func isAbout(_ expected: Duration, _ found: Duration?) -> Bool {
     guard let found else { return false }
     if Setting.count("TRANSPORT_FIGURES", default: 0) > 0 { Setting.report("deadline \(expected): found at \(found)") }
-    // The server's clock starts a little before or after the loop's.
-    return found > expected - .milliseconds(40) && found < expected + .seconds(7)
+    // No shorter either, which the test sees by its own clock: the server may have come late to the request.
+    return found < expected + .seconds(7)
 }
 
 @Suite("Deadlines", .timeLimit(.minutes(5)))
