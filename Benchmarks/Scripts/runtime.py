@@ -39,7 +39,7 @@ def measure(program, part, handles, quick):
         "payloads": [["payloads", "100000" if quick else "1000000"]],
         "memory": [["memory", state, small] for state in ("idle", "waiting", "open", "transport")],
         "outage": [["outage", str(handles), "60"]],
-        "capacity": [["capacity", str(handles)]],
+        "capacity": [["capacity", small]],
         "flapping": [["flapping", small, "60" if quick else "600"]],
         "parking": [["parking", small, "5" if quick else "50"]],
         "chance": [["chance", "1000"]],

@@ -154,21 +154,19 @@ static inline void take_line(struct splitter *splitter, const char *line, size_t
 }
 
 static void split(struct splitter *splitter, const char *bytes, size_t length) {
-    const char *end = bytes + length;
-    while (bytes < end) {
-        const char *line_end = memchr(bytes, '\n', (size_t)(end - bytes));
-        if (!line_end) break;
-        if (splitter->cut.length) {
-            append(&splitter->cut, bytes, (size_t)(line_end - bytes));
-            size_t whole = splitter->cut.length;
-            splitter->cut.length = 0;
-            // Stays where it is until the next cut, before which it is kept.
-            take_line(splitter, splitter->cut.start, whole);
-        } else {
-            take_line(splitter, bytes, (size_t)(line_end - bytes));
-        }
+    const char *end = bytes + length, *line_end;
+    if (splitter->cut.length) {
+        line_end = memchr(bytes, '\n', length);
+        append(&splitter->cut, bytes, (size_t)((line_end ? line_end : end) - bytes));
+        if (!line_end) return;
+        // Stays where it is until the next cut, before which it is kept.
+        size_t whole = splitter->cut.length;
+        splitter->cut.length = 0;
+        take_line(splitter, splitter->cut.start, whole);
         bytes = line_end + 1;
     }
+    for (; bytes < end && (line_end = memchr(bytes, '\n', (size_t)(end - bytes))); bytes = line_end + 1)
+        take_line(splitter, bytes, (size_t)(line_end - bytes));
     keep(splitter);
     append(&splitter->cut, bytes, (size_t)(end - bytes));
 }
