@@ -103,11 +103,12 @@ def curve(title, x_title, y_title, names, rows, levels=()):
         colour = COLOURS[place % len(COLOURS)]
         points = " ".join(f"{across(row[0]):.1f},{up(row[place + 1]):.1f}" for row in rows)
         body.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        body.append(f'<rect x="{x}" y="38" width="10" height="10" fill="{colour}"/>')
-        body.append(text(x + 15, 47, name, "small"))
+        if len(names) > 1:
+            body.append(f'<rect x="{x}" y="34" width="10" height="10" fill="{colour}"/>')
+            body.append(text(x + 15, 43, name, "small"))
         x += 40 + 6.4 * len(name)
     body.append(text((left + width - right) / 2, height - 12, x_title, "small", "middle"))
-    body.append(text(16, 56, y_title, "small"))
+    body.append(text(16, 52, y_title, "small"))
     return document(width, height, body)
 
 

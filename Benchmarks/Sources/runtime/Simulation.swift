@@ -45,9 +45,9 @@ func simulateBackoff(handles count: Int) {
 private func simulate(_ jitter: Jitter, outage: Int, count: Int) {
     var generator = SplitMix(state: 1)
     let span = outage + 91
-    // By the tenth of a second.
-    var attempts = [Int](repeating: 0, count: span * 10)
-    var opened = [Int](repeating: 0, count: span * 10)
+    // By the fifth of a second.
+    var attempts = [Int](repeating: 0, count: span * 5)
+    var opened = [Int](repeating: 0, count: span * 5)
     var delays: [Double] = []
     delays.reserveCapacity(count)
     var total = 0
@@ -59,18 +59,18 @@ private func simulate(_ jitter: Jitter, outage: Int, count: Int) {
             last = jitter.wait(attempt, last: last, &generator)
             time += last
             attempt += 1
-            attempts[Int(time * 10)] += 1
+            attempts[Int(time * 5)] += 1
         } while time < Double(outage)
         total += attempt
-        opened[Int(time * 10)] += 1
+        opened[Int(time * 5)] += 1
         delays.append(time - Double(outage))
     }
     delays.sort()
-    /// The fullest tenth of a second, as a rate of a million handles.
-    func peak(_ counts: [Int]) -> String { (Double(counts.max() ?? 0) * 1e7 / Double(count)).rounded(to: 0) }
+    /// The fullest fifth of a second, as a rate of a million handles.
+    func peak(_ counts: [Int]) -> String { (Double(counts.max() ?? 0) * 5e6 / Double(count)).rounded(to: 0) }
     print(
         "| \(outage) | \(jitter.rawValue) | \((Double(total) / Double(count)).rounded(to: 2)) "
             + "| \(peak(attempts)) | \(peak(opened)) "
-            + "| \(delays[count / 2].rounded(to: 1)) | \(delays[count * 99 / 100].rounded(to: 1)) |"
+            + "| \(delays[count / 2].rounded(to: 2)) | \(delays[count * 99 / 100].rounded(to: 2)) |"
     )
 }
