@@ -3,7 +3,9 @@
 internal import CurlSSETransport
 internal import Synchronization
 
-/// Shared counts. A trickle's loops write it at each event, a blast's at their end.
+/// Shared counts.
+///
+/// A trickle's loops write it at each event, a blast's at their end.
 final class Tally: Sendable {
     struct Delays {
         var median: Double
