@@ -6,7 +6,7 @@
 //
 // GET /sse?size=50&n=0&rate=0&batch=0&ts=0&te=chunked&hello=0&idle=0&nl=lf
 //   size   bytes of each payload, 2 to 64 MiB
-//   n      events after which the body ends; 0 for none
+//   n      events after which the body ends, at a rate by whole batches; 0 for no end
 //   rate   events a second of this connection; 0 for as fast as the socket takes them
 //   batch  events of one chunk; 0 for one at a rate, and for about 16 KB of them without
 //   ts     1: the payload begins by {"t": and nineteen digits, the nanoseconds of CLOCK_MONOTONIC when it was sent
