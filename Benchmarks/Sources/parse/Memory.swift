@@ -21,3 +21,16 @@ func peakMemory() -> String {
     #endif
     return result == 0 ? "\(usage.ru_maxrss / unit) MiB" : "unknown"
 }
+
+/// This process's time on a processor in seconds, and its page faults, so far (getrusage(2)).
+func processUse() -> (user: Double, system: Double, faults: Int) {
+    var usage = rusage()
+    #if canImport(Glibc)
+    let result = getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    #else
+    let result = getrusage(RUSAGE_SELF, &usage)
+    #endif
+    guard result == 0 else { return (.nan, .nan, 0) }
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    return (seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_minflt)
+}

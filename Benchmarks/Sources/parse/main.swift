@@ -1,7 +1,7 @@
 // Measures the event stream parser in memory: gigabytes a second by payload size and chunk size, and whether time
 // grows with the bytes alone.
 //
-//     swift run -c release --package-path Benchmarks parse speed | linear | memory LINE-BEGINNING | count PAYLOAD EVENTS ROUNDS
+//     swift run -c release --package-path Benchmarks parse speed | event | linear | memory LINE-BEGINNING | count PAYLOAD EVENTS ROUNDS
 //
 // One thread. Each figure is the best of several rounds: what the code can do, not what the neighbours leave.
 
@@ -177,13 +177,35 @@ func count(payload: Int, events: Int, rounds: Int) {
     }
 }
 
+/// One event of 16 MiB at the default limit, again and again: processor time, the system's apart, and page faults.
+func measureEvent() {
+    let size = 16 << 20
+    let rounds = 20
+    let bytes = Array("data: ".utf8) + [UInt8](repeating: UInt8(ascii: "7"), count: size) + Array("\n\n".utf8)
+    print("| chunks | user ns a byte | system ns a byte | GB a second of processor time | page faults an event |")
+    print("| --- | --- | --- | --- | --- |")
+    for chunk in [1, 64, 8 << 10, 16 << 10, .max] {
+        parse(bytes, chunk: chunk, limit: size)
+        let before = processUse()
+        for _ in 0..<rounds { parse(bytes, chunk: chunk, limit: size) }
+        let after = processUse()
+        let user = (after.user - before.user) * 1e9 / Double(size * rounds)
+        let system = (after.system - before.system) * 1e9 / Double(size * rounds)
+        print(
+            "| \(chunk == .max ? "whole" : "\(chunk) B") | \(user.rounded(to: 2)) | \(system.rounded(to: 2)) "
+                + "| \((1 / (user + system)).rounded(to: 2)) | \((after.faults - before.faults) / rounds) |"
+        )
+    }
+}
+
 switch CommandLine.arguments.dropFirst().first {
 case "speed": measureSpeed()
+case "event": measureEvent()
 case "linear": measureLinearity()
 case "memory": measureMemory(CommandLine.arguments.dropFirst(2).first ?? "data: ")
 case "count":
     let numbers = CommandLine.arguments.dropFirst(2).compactMap { Int($0) }
     guard numbers.count == 3 else { fallthrough }
     count(payload: numbers[0], events: numbers[1], rounds: numbers[2])
-default: print("usage: parse speed | linear | memory LINE-BEGINNING | count PAYLOAD EVENTS ROUNDS")
+default: print("usage: parse speed | event | linear | memory LINE-BEGINNING | count PAYLOAD EVENTS ROUNDS")
 }

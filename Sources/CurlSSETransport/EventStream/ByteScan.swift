@@ -106,13 +106,16 @@ extension RawSpan {
 
     /// Appends a range to a buffer that is to hold at most `limit` bytes.
     ///
-    /// The buffer's memory doubles, so n bytes cost O(n) however they come, and stops at the limit; or it goes to the
-    /// `expected` size at once, where that is no more than eight times what has come.
+    /// The buffer's memory doubles, from 1 MiB on it quadruples, so n bytes cost O(n) however they come, and stops at
+    /// the limit; or it goes to the `expected` size at once, where that is no more than eight times what has come.
+    /// Each step of a large buffer is memory that the system has to clear page by page, which costs more than all the
+    /// copying; what is reserved and not yet written costs nothing.
     func append(from start: Int, to end: Int, onto buffer: inout [UInt8], limit: Int, expecting expected: Int = 0) {
         precondition(0 <= start && start <= end && end <= byteCount)
         let count = buffer.count + (end - start)
         if count > buffer.capacity {
-            let size = count <= expected && expected / 8 <= count ? expected : Swift.min(2 * count, limit)
+            let grown = Swift.min((count < 1 << 20 ? 2 : 4) * count, limit)
+            let size = count <= expected && expected / 8 <= count ? expected : grown
             buffer.reserveCapacity(Swift.max(count, size))
         }
         if end - start == 1 {
