@@ -61,6 +61,15 @@ final class ToolProcess: Sendable {
         kill(process.processIdentifier, number)
     }
 
+    /// The most resident memory it has had so far, in bytes (`VmHWM`, proc_pid_status(5)); nil once it has ended.
+    var peakMemory: Int? {
+        let path = "/proc/\(process.processIdentifier)/status"
+        guard let status = try? String(contentsOfFile: path, encoding: .utf8),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
+        else { return nil }
+        return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }.map { $0 << 10 }
+    }
+
     /// Waits for its end.
     ///
     /// - Returns: The exit code; minus the signal's number where a signal ended it.

@@ -210,6 +210,61 @@ struct ToolProcessTests {
         #expect(server.journal.requests.first?.field("Last-Event-ID") == "41")
     }
 
+    @Test("--last-event-id is where it begins, and not where it comes back to once an event has another ID")
+    func positionMoves() async throws {
+        let server = try server([[Self.head, .send("data: 1\n\n")], [Self.head, .send("id: 42\ndata: 2\n\n")]])
+        defer { server.stop() }
+
+        let tool = try ToolProcess([server.url, "--plain", "--json", "--last-event-id", "41"])
+        await tool.lines(upTo: "resumed")
+        #expect(await server.waitUntil { $0.requestCount == 3 })
+        tool.signal(SIGTERM)
+
+        #expect(await tool.exitCode() == 143)
+        #expect(server.journal.requests.map { $0.field("Last-Event-ID") } == ["41", "41", "42"])
+    }
+
+    @Test("without --comments they are not told, and a comment alone is no payload for --count")
+    func noComments() async throws {
+        let server = try server([[Self.head, .send(": a\n\n: b\n\ndata: 1\n\n"), .silence]])
+        defer { server.stop() }
+
+        let (lines, code) = try await ToolProcess([server.url, "--plain", "--json", "--count", "1"]).output()
+
+        #expect(lines.map(gist) == ["connecting", "open", "event 1", "idle"])
+        #expect(code == 0)
+    }
+
+    @Test("--max-event-bytes lets an event of that size through, and fails the stream by name at one byte more")
+    func maxEventBytes() async throws {
+        let server = try server([[Self.head, .send("data: 1234\n\ndata: 12345\n\ndata: 1\n\n"), .silence]])
+        defer { server.stop() }
+
+        let tool = try ToolProcess([server.url, "--plain", "--json", "--once", "--max-event-bytes", "4"])
+        let (lines, code) = await tool.output()
+
+        #expect(lines.map(gist) == ["connecting", "open", "event 1234", "error network", "ended"])
+        #expect(lines.contains { $0.contains("event data over the limit: maxEventBytes is 4") })
+        #expect(code == 4)
+        #expect(await server.waitUntil { $0.openConnections == 0 })
+    }
+
+    @Test("--max-event-bytes counts a comment only where comments are asked for", arguments: [true, false])
+    func maxCommentBytes(_ tells: Bool) async throws {
+        let server = try server([[Self.head, .send(":12345\n\ndata: 1\n\n"), .silence]])
+        defer { server.stop() }
+
+        let tool = try ToolProcess(
+            [server.url, "--plain", "--json", "--once", "--max-event-bytes", "4", "--count", "1"]
+                + (tells ? ["--comments"] : [])
+        )
+        let (lines, code) = await tool.output()
+
+        let what = tells ? ["error network", "ended"] : ["event 1", "idle"]
+        #expect(lines.map(gist) == ["connecting", "open"] + what)
+        #expect(code == (tells ? 4 : 0))
+    }
+
     @Test("a method, a body and header fields are sent as they are given")
     func aRequest() async throws {
         let server = try server([[.send(ReplayServer.response(204))]])
