@@ -57,8 +57,9 @@ public final class SubscriptionEnvironment<Request: Hashable & Sendable, Payload
     /// Whether subscriptions may hold streams; true at first.
     ///
     /// False closes every retained subscription's stream, before it returns, and keeps the retention: they are parked.
-    /// True opens them again at once, all of them. Setting the value it has does nothing, nor does setting it after the
-    /// end; it reads false then. Takes time with the count of handles, some microseconds each.
+    /// True opens them again at once, all of them. Setting the value it has changes nothing, and no stream is live after
+    /// setting false all the same, also where another thread is still about it. Setting it after the end does nothing; it
+    /// reads false then. Takes time with the count of handles, some microseconds each.
     public var isActive: Bool {
         get { core.isActive }
         set { core.setActive(newValue) }
