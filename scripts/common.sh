@@ -54,6 +54,8 @@ real_server_python() {
 missing_test_packages() {
   real_server_python >/dev/null || echo python3-venv
   command -v openssl >/dev/null || echo openssl
+  # The transport's TLS tests. Debian keeps it out of the PATH of who is not root.
+  PATH=$PATH:/usr/sbin command -v nginx >/dev/null || echo nginx-light
 }
 
 # So many tests at once, where the runner would start all: a test with a deadline then measures itself, and not the
