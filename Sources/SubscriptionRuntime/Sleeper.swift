@@ -57,7 +57,11 @@ final class Sleeper: Sendable {
     ///
     /// A sleep for it goes on. It ends with nothing to do, which costs less than a new one.
     func drop(_ wait: Wait) {
-        state.withLock { $0.heap.drop(wait) }
+        state.withLock { state in
+            // Its place was in the heap that is gone.
+            guard !state.isStopped else { return }
+            state.heap.drop(wait)
+        }
     }
 
     /// Drops all waits, for good.

@@ -307,6 +307,31 @@ struct BackoffTests {
         retentions = []
     }
 
+    /// Waits for nothing that happens.
+    final class Nobody: Elapsing {
+        func elapsed(_ id: SubscriptionStateMachine.StreamID) {
+            Issue.record("a wait was reported that nobody let end")
+        }
+    }
+
+    // M03
+    @Test("may be dropped after the end of all waits, by who decided so before it")
+    func droppedAfterTheEnd() {
+        let clock = TestClock()
+        let sleeper = Sleeper(clock: clock)
+        let waits = (1...3).map { number in
+            Wait(Nobody(), id: .init(number: UInt64(number)), until: clock.now + .seconds(number))
+        }
+        for wait in waits { sleeper.add(wait) }
+
+        sleeper.stop()
+        for wait in waits { sleeper.drop(wait) }
+
+        #expect(sleeper.count == 0)
+        sleeper.add(waits[0])
+        #expect(sleeper.count == 0)
+    }
+
     // C14
     @Test("takes no step for a failure that parks")
     func aParkedFailureTakesNoStep() {
