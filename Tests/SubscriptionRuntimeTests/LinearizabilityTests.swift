@@ -48,10 +48,14 @@ struct Snapshot: Hashable {
 
 /// Looks for an order of all steps, each somewhere between its start and its end, that the machine explains.
 struct Linearization {
+    private typealias StreamID = SubscriptionStateMachine.StreamID
+
     private struct Node {
         var places: [Int]
         var machine = SubscriptionStateMachine()
         var isActive = true
+        /// The name given last: the next one follows it.
+        var lastName: StreamID?
         /// Whether a thread has changed the flag and not told the handle.
         var owesTelling: [Bool]
     }
@@ -80,14 +84,18 @@ struct Linearization {
             let seen = Seen(
                 places: node.places,
                 state: "\(Snapshot(machine.status)) \(machine.attempt) \(machine.gap) \(machine.holders) "
-                    + "\(String(describing: machine.current)) \(node.isActive) \(node.owesTelling)"
+                    + "\(machine.current != nil) \(String(describing: node.lastName)) \(node.isActive) \(node.owesTelling)"
             )
             guard refuted.insert(seen).inserted else { continue }
             // Nobody's next step may come after another's end.
             let bound = threads.indices.compactMap { next($0, node)?.end }.min() ?? .max
             for thread in threads.indices {
                 guard let step = next(thread, node), step.start <= bound else { continue }
-                stack += after(step, of: thread, node)
+                stack += after(step, of: thread, node).map { node in
+                    var node = node
+                    node.lastName = node.machine.current ?? node.lastName
+                    return node
+                }
             }
         }
         return false
