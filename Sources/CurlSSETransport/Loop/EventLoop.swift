@@ -97,7 +97,9 @@ final class CoreBox: @unchecked Sendable {
     /// nil before the start and after the shutdown.
     var core: LoopCore?
     /// Set once, before the first turn.
-    var mailbox: LoopMailbox?
+    ///
+    /// Weak: the mailbox wakes this box. Whoever waits for an answer holds the loop, and with it the mailbox.
+    weak var mailbox: LoopMailbox?
 
     /// One turn of the loop; of one that has ended, its answer to who has not heard of it.
     func turn() {
