@@ -441,7 +441,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     private func streamError(_ curl: CurlFacts) -> TransportError {
         let host = target.origin.hostAndPort
         let how = curl.code.rawValue == 0 ? "the body ended" : "\(curl.what) (\(curl.suffix))"
-        let message = "the stream from \(host) ended without completing: \(how), after \(bytesReceived) bytes"
+        var message = "the stream from \(host) ended without completing: \(how), after \(bytesReceived) bytes"
+        if sink.finish() { message += ", with half an event that is discarded" }
         return withFacts(TransportError(kind: .network, message: message), curl)
     }
 

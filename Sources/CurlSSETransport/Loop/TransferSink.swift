@@ -26,6 +26,11 @@ protocol TransferSink: AnyObject {
     /// Whether there is room; when not, the stream is to be held back until `LoopCommand.resume` comes.
     func hasRoom() -> Bool
 
+    /// The body has ended.
+    ///
+    /// - Returns: Whether half an event is discarded with its end.
+    func finish() -> Bool
+
     /// Hands over what is pending.
     func flush()
 
@@ -124,6 +129,8 @@ final class StreamSink<D: Dialect>: TransferSink {
         isFull = channel.hold()
         return !isFull
     }
+
+    func finish() -> Bool { parser.finish() }
 
     func flush() {
         guard !pending.isEmpty else { return }
