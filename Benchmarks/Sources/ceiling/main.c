@@ -82,7 +82,8 @@ static void note_delay(const char *payload, size_t length) {
     delays[delay_count++] = now() - sent;
 }
 
-static inline void payload(const char *bytes, size_t length) {
+// In line whatever the compiler thinks of it: a call costs a twentieth of an event of 50 bytes.
+__attribute__((always_inline)) static inline void payload(const char *bytes, size_t length) {
     events++;
     if (copies) {
         char *copy = must(malloc(length + 1));
