@@ -147,10 +147,12 @@ struct SoakTests {
                 report("resident memory grew by \(growth) bytes")
                 failures += 1
             }
-            exit(failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE)
+            report("\(failures) failures")
+            exit(EXIT_SUCCESS)
         }
         let report = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(report.contains("rounds; "), "\(report)")
+        // By its words, as a process that ends otherwise hands none over.
+        #expect(report.contains(": 0 failures"), "\(report)")
         if Setting.count("TRANSPORT_SOAK", default: 0) > 0 || result == nil { Setting.report(report) }
     }
 
