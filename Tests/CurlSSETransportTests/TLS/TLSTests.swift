@@ -465,13 +465,16 @@ struct TLSTests {
                     otherwise: [.expectRequest, .send(head), .sendForever(Array("data: x\n\n".utf8))]
                 )
                 let nginx = try await Nginx(to: server)
-                let transport = try plain(nginx.url, trusting(certificates))
+                var configuration = Configuration()
+                configuration.tls.caFile = certificates.authority
+                let url = nginx.url
+                let source = EventSource()
+                let transport = try EventSourceTransport(url, dialect: source, configuration: configuration)
+                configuration.httpVersion = .http1_1
+                let other = try EventSourceTransport(url, dialect: source, configuration: configuration)
                 for number in 0..<12 {
-                    Task {
-                        // Some over HTTP/2, some each over its own connection.
-                        let one = try plain(nginx.url, trusting(certificates) { $0.httpVersion = .http1_1 })
-                        _ = await (number % 2 == 0 ? one : transport).read(EventSourceRequest())
-                    }
+                    // Some over HTTP/2, some each over its own connection.
+                    Task { _ = await (number % 2 == 0 ? other : transport).read(EventSourceRequest()) }
                 }
                 _ = await holds { transport.counters.bytesReceived > 1 << 20 }
                 nginx.signal(SIGKILL)
