@@ -145,6 +145,8 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
             maxEventBytes: configuration.maxEventBytes,
             onComment: configuration.onComment
         )
+        // The loop would begin to connect before it heard of the cancellation.
+        guard !Task.isCancelled else { throw Self.cancelled }
         let transfer = LoopTransfer(plan: plan, sink: sink)
         let mailbox = loop.events.mailbox
         mailbox.post(.start(transfer))
@@ -169,7 +171,7 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
         case .failed(let error):
             throw error
         case .cancelled:
-            throw TransportError(kind: .network, message: "the opening was cancelled")
+            throw Self.cancelled
         }
     }
 
@@ -210,6 +212,10 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
             retry: position?.retry,
             readErrors: GraphQLError.errors(inBody:)
         )
+    }
+
+    private static var cancelled: TransportError {
+        TransportError(kind: .network, message: "the opening was cancelled")
     }
 
     /// Who asks.
