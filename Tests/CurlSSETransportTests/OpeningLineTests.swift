@@ -14,6 +14,9 @@ private func blocked(
     try plain("https://127.0.0.1:\(server.port)/", loop: loop) {
         // With HTTP/2 possible the second would wait for what the first one's connection can do.
         $0.httpVersion = .http1_1
+        // A test may wait long for its turn among others.
+        $0.connectTimeout = .seconds(600)
+        $0.admissionTimeout = .seconds(600)
         configure(&$0)
     }
 }
