@@ -17,7 +17,7 @@ extension SubscriptionHandle {
     }
 }
 
-@Suite("The runtime over a real transport", .timeLimit(.minutes(2)))
+@Suite("The runtime over a real transport", .timeLimit(.minutes(5)))
 struct RuntimeTests {
     /// How a subscription looks once its stream has ended.
     enum Looks {
@@ -115,7 +115,7 @@ struct RuntimeTests {
     func nothingIsLost(onLoop: Bool, limit: Int) async throws {
         let server = try Self.counting()
         let environment = try Self.environment(server, onLoop: onLoop)
-        let count = limit == 1 ? 2000 : 20_000
+        let count = [1: 500, 16: 4000][limit] ?? 20_000
 
         var last = 0
         for try await delivery in environment.handle(for: EventSourceRequest()).deliveries(limit: limit) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SubscriptionRuntime
 
-@Suite("The backoff", .timeLimit(.minutes(1)))
+@Suite("The backoff", .timeLimit(.minutes(5)))
 struct BackoffTests {
     // C01
     @Test("doubles from one second to thirty, half of each step by chance", arguments: [0, 0.5, 1])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SubscriptionRuntime
 
-@Suite("A failure's kind", .timeLimit(.minutes(1)))
+@Suite("A failure's kind", .timeLimit(.minutes(5)))
 struct FailureKindTests {
     // B01
     @Test("network, at the opening, makes the stream wait")
