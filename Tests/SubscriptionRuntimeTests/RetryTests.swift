@@ -188,6 +188,8 @@ struct RetryTests {
             for _ in 0...rounds { await rig.transport.nextOpening().fail(.dropped) }
         }
 
+        // The sleep has begun: one whose wait is dropped before that ends at once, and another is begun.
+        _ = await rig.clock.nextDeadline()
         for _ in 0..<rounds {
             await rig.handle.reaches { $0.isWaiting }
             rig.handle.retry()
