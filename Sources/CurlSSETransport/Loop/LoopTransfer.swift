@@ -187,7 +187,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             switch ending {
             case .completed: return .end(.completed, .opened)
             case .failed(let failure): return failed(error(failure))
-            case nil: return failed(streamError(curl))
+            case nil: return sink.isAbandoned ? .end(.cancelled, .cancelled) : failed(streamError(curl))
             }
         case .completed:
             return .end(.completed, .opened)
@@ -360,6 +360,11 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         guard !isDiscarding else { return .taken }
         switch response {
         case .open:
+            // One call of libcurl may read megabytes of a fast stream: a cancellation does not wait for its end.
+            guard !sink.isAbandoned else {
+                if CurlGlobal.info.keepsResets { easy?.forbidReuse() }
+                return .abort
+            }
             guard sink.hasRoom() else {
                 // The whole chunk comes again.
                 machine?.held()

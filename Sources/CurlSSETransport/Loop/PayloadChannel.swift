@@ -3,6 +3,7 @@
 // Thread: the loop writes, any one task reads, any thread cancels. Nothing is called out under the lock.
 
 internal import SubscriptionRuntime
+internal import Synchronization
 
 /// How a stream ended.
 enum StreamEnding: Sendable {
@@ -35,11 +36,19 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
 
     private let state: Lock<State>
 
+    /// Whether the reader is gone; set once.
+    ///
+    /// Looked at for each chunk, so not under the lock.
+    private let abandoned = Atomic<Bool>(false)
+
     init(highWater: Int) {
         state = Lock(State(buffer: PayloadBuffer(highWater: highWater)))
     }
 
     // MARK: The loop's side
+
+    /// Whether the reader is gone: what still comes is for nobody.
+    var isAbandoned: Bool { abandoned.load(ordering: .relaxed) }
 
     /// Hands segments over and wakes the reader.
     ///
@@ -76,6 +85,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     ///
     /// The first ending holds; a cancelled one drops what was not taken.
     func end(_ ending: StreamEnding) {
+        if case .cancelled = ending { abandoned.store(true, ordering: .relaxed) }
         let (waiter, dropped) = state.withLock { state -> (Waiter?, PayloadBuffer<Payload>?) in
             if case .cancelled = ending {
                 // A reader that is gone hears of nothing more.

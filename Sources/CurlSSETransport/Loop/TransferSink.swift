@@ -26,6 +26,9 @@ protocol TransferSink: AnyObject {
     /// Whether there is room; when not, the stream is to be held back until `LoopCommand.resume` comes.
     func hasRoom() -> Bool
 
+    /// Whether the reader is gone.
+    var isAbandoned: Bool { get }
+
     /// The body has ended.
     ///
     /// - Returns: Whether half an event is discarded with its end.
@@ -129,6 +132,8 @@ final class StreamSink<D: Dialect>: TransferSink {
         isFull = channel.hold()
         return !isFull
     }
+
+    var isAbandoned: Bool { channel.isAbandoned }
 
     func finish() -> Bool { parser.finish() }
 
