@@ -57,7 +57,7 @@ final class Mailbox<Payload: Sendable> {
     }
 
     /// Something to resume once the handle's lock is let go.
-    typealias Waiter = CheckedContinuation<Taken<Payload>, Never>
+    typealias Waiter = HandOver<Taken<Payload>>
 
     /// What was dropped under the lock and is to be let go of after it: a payload's deinit is not ours to run there.
     struct Debris {

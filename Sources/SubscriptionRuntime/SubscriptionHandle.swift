@@ -389,7 +389,7 @@ extension SubscriptionHandle: Delivering {
     func take(_ owner: Int) async -> Taken<Payload> {
         if let taken = takeNow(owner) { return taken }
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
+            await HandOver.wait { waiter in
                 let taken = transact { state, after -> Taken<Payload>? in
                     guard let mailbox = state.mailboxes[owner] else { return .detached }
                     if let taken = mailbox.take() {

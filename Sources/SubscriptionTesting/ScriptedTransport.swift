@@ -41,7 +41,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     private struct State {
         var untold: [Opening] = []
         var firstUntold = 0
-        var watchers: [CheckedContinuation<Opening, Never>] = []
+        var watchers: [HandOver<Opening>] = []
     }
 
     private let manner: Manner
@@ -77,7 +77,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     ///
     /// - Returns: The call; waits while every one has been told.
     public func nextOpening() async -> Opening {
-        await withCheckedContinuation { watcher in
+        await HandOver.wait { watcher in
             let opening = state.withLock { state -> Opening? in
                 guard state.firstUntold < state.untold.count else {
                     state.watchers.append(watcher)
@@ -121,7 +121,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
             onCancel: onCancel
         )
         if manner.acceptsAtOnce { opening.accept() }
-        let watcher = state.withLock { state -> CheckedContinuation<Opening, Never>? in
+        let watcher = state.withLock { state -> HandOver<Opening>? in
             guard state.watchers.isEmpty else { return state.watchers.removeFirst() }
             state.untold.append(opening)
             return nil
@@ -185,7 +185,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         var isClosed = false
         /// Whether a call waits, not cancelled.
         var isLive = false
-        var asked: CheckedContinuation<Result<Void, SubscriptionFailure>, Never>?
+        var asked: HandOver<Result<Void, SubscriptionFailure>>?
         var reader: CheckedContinuation<Void, Never>?
         var awaitingCancellation: [CheckedContinuation<Void, Never>] = []
         var awaitingClose: [CheckedContinuation<Void, Never>] = []
@@ -224,7 +224,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
 
     /// Has `open` return; it has effect once, and none after a failure.
     public func accept() {
-        let asked = state.withLock { state -> CheckedContinuation<Result<Void, SubscriptionFailure>, Never>? in
+        let asked = state.withLock { state -> HandOver<Result<Void, SubscriptionFailure>>? in
             guard !state.isAccepted, !state.isClosed else { return nil }
             state.isAccepted = true
             return state.asked.take()
@@ -262,7 +262,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     ///
     /// - Parameter failure: What to throw.
     public func fail(_ failure: SubscriptionFailure) {
-        let asked = state.withLock { state -> CheckedContinuation<Result<Void, SubscriptionFailure>, Never>? in
+        let asked = state.withLock { state -> HandOver<Result<Void, SubscriptionFailure>>? in
             guard !state.isAccepted else { return nil }
             if state.end == nil { state.end = .failed(failure) }
             return state.asked.take()
@@ -326,7 +326,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         let answer = await withTaskCancellationHandler {
             enter()
             defer { leave() }
-            return await withCheckedContinuation { asked in
+            return await HandOver.wait { asked in
                 let answer = state.withLock { state -> Result<Void, SubscriptionFailure>? in
                     if case .failed(let failure) = state.end, !state.isAccepted { return .failure(failure) }
                     if state.isAccepted { return .success(()) }

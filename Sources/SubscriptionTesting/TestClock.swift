@@ -24,7 +24,7 @@ public final class TestClock: SubscriptionClock {
         var sleepers: [Int: Sleeper] = [:]
         var lastSleeper = 0
         var deadlines: [Instant] = []
-        var watchers: [CheckedContinuation<Instant, Never>] = []
+        var watchers: [HandOver<Instant>] = []
     }
 
     private let state: Lock<State>
@@ -79,7 +79,7 @@ public final class TestClock: SubscriptionClock {
     ///
     /// - Returns: The deadline; waits while every one has been told.
     public func nextDeadline() async -> Instant {
-        await withCheckedContinuation { watcher in
+        await HandOver.wait { watcher in
             let deadline = state.withLock { state -> Instant? in
                 guard state.deadlines.isEmpty else { return state.deadlines.removeFirst() }
                 state.watchers.append(watcher)
