@@ -16,6 +16,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+
+/* glibc declares it for _GNU_SOURCE alone; musl has it too. */
+int pthread_setname_np(pthread_t thread, const char *name);
 #endif
 
 #if LIBCURL_VERSION_NUM < 0x075500

@@ -5,15 +5,17 @@ internal import SubscriptionRuntime
 /// A transport makes one of its own unless it is given one; several transports may share one, and one is enough for
 /// thousands of streams. It lives as long as a transport or a stream uses it, or until ``shutdown()``.
 ///
-/// The thread is a serial Dispatch queue's. A process that blocks hundreds of Dispatch threads starves it.
+/// The thread is its own, asleep while nothing arrives, and takes none of the process's signals. Beside it a loop has two
+/// descriptors.
 public final class CurlLoop: Sendable {
     let events: EventLoop
 
     /// Makes a loop and starts it.
     ///
-    /// - Parameter label: The queue's label, for debuggers.
-    /// - Throws: An error of kind `environment` when libcurl cannot be initialised, or no descriptor is left.
-    public init(label: String = "CurlSSETransport.loop") throws(TransportError) {
+    /// - Parameter label: The name of its thread, for debuggers; the system keeps the first 15 bytes.
+    /// - Throws: An error of kind `environment` when libcurl cannot be initialised, or no descriptor or
+    ///   thread is left.
+    public init(label: String = "CurlSSE.loop") throws(TransportError) {
         events = try EventLoop(label: label)
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import SubscriptionRuntime
 import SubscriptionTesting
 import Testing
@@ -13,7 +14,7 @@ struct LoopLifetimeTests {
         weak let loop = transport?.curlLoop
         weak let events = transport?.curlLoop.events
         weak let mailbox = transport?.curlLoop.events.mailbox
-        weak let queue = transport?.curlLoop.events.queue
+        weak let thread = transport?.curlLoop.events.thread
         _ = await transport?.read(EventSourceRequest())
         if isShutDown {
             await transport?.curlLoop.shutdown()
@@ -21,6 +22,26 @@ struct LoopLifetimeTests {
         }
         transport = nil
         #expect(await holds { loop == nil && events == nil })
-        #expect(await holds { mailbox == nil && queue == nil })
+        #expect(await holds { mailbox == nil && thread == nil })
+    }
+
+    /// Dispatch has 255 threads for all serial queues of a process: loops that stood on these stopped there.
+    @Test("is its own: three hundred in one process all run, and their threads end with them")
+    func many() async throws {
+        var loops = try (0..<300).map { _ in try CurlLoop(label: "many") }
+        for loop in loops {
+            let isOnLoop = await Task(executorPreference: loop.executor) { loop.events.thread.isCurrent }.value
+            #expect(isOnLoop)
+        }
+        #expect(threads(named: "many") == 300)
+        loops = []
+        #expect(await holds { threads(named: "many") == 0 })
+    }
+
+    /// How many threads of this process have a name.
+    private func threads(named name: String) -> Int {
+        let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+        let names = tasks.map { try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8) }
+        return names.count { $0 == name + "\n" }
     }
 }

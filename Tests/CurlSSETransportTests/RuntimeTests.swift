@@ -1,4 +1,3 @@
-import Dispatch
 import SubscriptionRuntime
 import SubscriptionTesting
 import Testing
@@ -95,10 +94,8 @@ struct RuntimeTests {
         let (places, place) = AsyncStream<Bool>.makeStream()
         let server = try Self.counting()
         let loop = try CurlLoop()
-        let key = DispatchSpecificKey<Bool>()
-        loop.events.queue.setSpecific(key: key, value: true)
         let environment = try Self.environment(server, onLoop: onLoop, loop: loop) { entry in
-            if case .opened = entry.event { place.yield(DispatchQueue.getSpecific(key: key) == true) }
+            if case .opened = entry.event { place.yield(loop.events.thread.isCurrent) }
         }
         let retention = environment.handle(for: EventSourceRequest(target: "?quiet")).retain()
 

@@ -64,7 +64,7 @@ extension Room {
             folder: "Sources/CurlSSETransport/Loop",
             imports: cLibrary.union(["CCurl", "SubscriptionRuntime", "Synchronization", "Dispatch"]),
             mayNotName: ["Mutex"],
-            unsafeFiles: ["Poller.swift", "LoopExecutor.swift"]
+            unsafeFiles: ["Poller.swift", "LoopExecutor.swift", "LoopThread.swift"]
         ),
         Room(
             folder: "Sources/SubscriptionTesting",

@@ -31,6 +31,17 @@ struct ConnectionName: Hashable, Sendable {
 }
 
 enum Sockets {
+    /// Closes a descriptor of the loop's own, which nothing waits on any more.
+    static func close(_ descriptor: Int32) {
+        #if canImport(Glibc)
+        _ = Glibc.close(descriptor)
+        #elseif canImport(Musl)
+        _ = Musl.close(descriptor)
+        #elseif canImport(Darwin)
+        _ = Darwin.close(descriptor)
+        #endif
+    }
+
     /// A socket that does not block and is not inherited by a spawned process.
     static func open(family: Int32, type: Int32, protocolNumber: Int32) -> Result<Int32, SystemError> {
         #if canImport(Darwin)

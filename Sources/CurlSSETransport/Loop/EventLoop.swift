@@ -1,6 +1,6 @@
-// The loop: libcurl's multi handle on one serial queue, woken by one epoll descriptor, one timer and one mailbox.
+// The loop: libcurl's multi handle on a thread of its own, which waits in epoll_wait(2).
 //
-// Everything here runs on the queue, one turn at a time. libcurl is entered from one place in a turn each, and what its
+// libcurl is entered from one place in a turn each, and what its
 // callbacks want done waits for the turn to do it: libcurl refuses most calls from inside a callback.
 
 internal import Dispatch
@@ -18,15 +18,11 @@ enum LoopDeadline {
 /// Lives until its shutdown.
 final class EventLoop: Sendable {
     /// The loop's thread.
-    let queue: DispatchQueue
+    let thread = LoopThread()
     let mailbox: LoopMailbox
     let executor: LoopExecutor
     let counters = LoopCounters()
-    /// Touched on the queue alone.
-    private let box: CoreBox
     private let lifecycle: Lock<Lifecycle>
-
-    private static let key = DispatchSpecificKey<ObjectIdentifier>()
 
     private struct Lifecycle {
         var isShutDown = false
@@ -37,29 +33,41 @@ final class EventLoop: Sendable {
     ///
     /// - Throws: An error of kind `environment` when libcurl cannot be initialised, or the system has no descriptor.
     init(label: String) throws(TransportError) {
-        let queue = DispatchQueue(label: label)
+        let signal: LoopSignal
+        do {
+            signal = try LoopSignal()
+        } catch {
+            throw LoopCore.noDescriptor(error)
+        }
         let box = CoreBox()
-        queue.setSpecific(key: Self.key, value: ObjectIdentifier(box))
-        self.queue = queue
-        self.box = box
-        mailbox = LoopMailbox(wake: { queue.async { box.turn() } })
+        // For what comes after the loop's end.
+        let queue = DispatchQueue(label: label)
+        mailbox = LoopMailbox(wake: { if !signal.fire() { queue.async { box.answer() } } })
         executor = LoopExecutor(mailbox: mailbox)
         lifecycle = Lock(Lifecycle())
-        let core = try LoopCore(mailbox: mailbox, queue: queue, counters: counters)
-        core.onShutdown = { [lifecycle] in
-            let waiters = lifecycle.withLock { state in
-                state.isShutDown = true
-                defer { state.waiters = [] }
-                return state.waiters
+        box.core = try LoopCore(mailbox: mailbox, signal: signal, counters: counters)
+        box.mailbox = mailbox
+        do {
+            try thread.run(name: label) { [lifecycle, mailbox] in
+                guard box.run(mailbox) else { return }
+                let waiters = queue.sync {
+                    signal.end()
+                    box.answer()
+                    return lifecycle.withLock { state in
+                        state.isShutDown = true
+                        defer { state.waiters = [] }
+                        return state.waiters
+                    }
+                }
+                for waiter in waiters { waiter.resume() }
             }
-            for waiter in waiters { waiter.resume() }
+        } catch {
+            throw TransportError(
+                kind: .environment,
+                message: "the loop has no thread: \(error.text)",
+                errno: error.number
+            )
         }
-        let mailbox = mailbox
-        queue.sync {
-            box.core = core
-            box.mailbox = mailbox
-        }
-        core.activate { box.turn() }
         LoopExit.register(self)
     }
 
@@ -78,47 +86,50 @@ final class EventLoop: Sendable {
         }
     }
 
-    /// Stops the loop for the process's exit: after it no turn runs.
+    /// Stops the loop for the process's exit: after it nothing runs on its thread.
     ///
     /// Bounded to two seconds.
     func quiesce() {
-        guard DispatchQueue.getSpecific(key: Self.key) != ObjectIdentifier(box) else { return }
+        guard !thread.isCurrent else { return }
         let done = DispatchSemaphore(value: 0)
-        queue.async { [queue] in
-            queue.suspend()
-            done.signal()
-        }
+        mailbox.post(.quiesce(done))
         _ = done.wait(timeout: .now() + .seconds(2))
     }
 }
 
-/// Keeps the core for the queue, which alone touches it.
+/// Keeps the core for the loop's thread, which alone touches it; after it, for the queue.
 final class CoreBox: @unchecked Sendable {
-    /// nil before the start and after the shutdown.
+    /// nil after the shutdown.
     var core: LoopCore?
     /// Set once, before the first turn.
     ///
     /// Weak: the mailbox wakes this box. Whoever waits for an answer holds the loop, and with it the mailbox.
     weak var mailbox: LoopMailbox?
 
-    /// One turn of the loop; of one that has ended, its answer to who has not heard of it.
-    func turn() {
-        if let core {
-            core.turn()
-            // With it go the multi handle and every connection that is kept.
-            if core.isClosed { self.core = nil }
-        }
-        guard core == nil, let mailbox else { return }
+    /// Turns until the loop ends or the process does; true where it is the loop that ended.
+    func run(_ mailbox: LoopMailbox) -> Bool {
+        guard let core, core.run() else { return false }
+        // With it go the multi handle and every connection that is kept.
+        self.core = nil
+        return true
+    }
+
+    /// Answers who has not heard of the loop's end.
+    func answer() {
+        guard let mailbox else { return }
         var commands: [LoopCommand] = []
-        mailbox.takeAll(into: &commands)
-        for command in commands {
-            switch command {
-            case .start(let transfer): LoopCore.refuse(transfer)
-            case .cancel(let transfer): _ = transfer.end(.cancelled, .cancelled)
-            case .job(let job): job.run()
-            case .alarm(let alarm, _): alarm.fire(isEarly: true)
-            case .resume, .shutdown: break
+        repeat {
+            mailbox.takeAll(into: &commands)
+            for command in commands {
+                switch command {
+                case .start(let transfer): LoopCore.refuse(transfer)
+                case .cancel(let transfer): _ = transfer.end(.cancelled, .cancelled)
+                case .job(let job): job.run()
+                case .alarm(let alarm, _): alarm.fire(isEarly: true)
+                case .quiesce(let done): done.signal()
+                case .resume, .shutdown: break
+                }
             }
-        }
+        } while !mailbox.await()
     }
 }

@@ -1,6 +1,6 @@
 // What the loop owns, and its turn.
 //
-// Thread: the loop's queue, always.
+// Thread: the loop's, always.
 
 internal import Dispatch
 internal import SubscriptionRuntime
@@ -21,7 +21,7 @@ final class SocketWatcher: CurlMultiReceiver {
 
 /// The loop's state.
 ///
-/// Confined to the queue.
+/// Confined to the loop's thread.
 final class LoopCore {
     /// How many connections without a stream are kept.
     private static let idleConnections = 8
@@ -29,16 +29,10 @@ final class LoopCore {
     /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn.
     private(set) var now: UInt64
 
-    /// Called once everything has ended.
-    var onShutdown: (() -> Void)?
-
     private let multi: MultiHandle
     private let watcher: SocketWatcher
     private let mailbox: LoopMailbox
     private let counters: LoopCounters
-    private let source: any DispatchSourceRead
-    private let timer: any DispatchSourceTimer
-    private var timerAt: UInt64?
     private var curlTimerAt: UInt64?
     private var deadlines = DeadlineHeap<LoopDeadline>()
     private var admission = Admission<Origin, UInt64>()
@@ -55,69 +49,73 @@ final class LoopCore {
     /// Openings that have been given a place and not begun to connect: they do once libcurl has returned.
     private var admitted: [UInt64] = []
     private var expired: [(transfer: LoopTransfer, timeout: TransferStateMachine.Timeout)] = []
-    private(set) var isClosed = false
+    private var isClosed = false
+    private var isQuiet = false
 
-    init(mailbox: LoopMailbox, queue: DispatchQueue, counters: LoopCounters) throws(TransportError) {
+    init(mailbox: LoopMailbox, signal: LoopSignal, counters: LoopCounters) throws(TransportError) {
         let initialized = CurlGlobal.initializationError
         guard initialized == nil else {
             throw TransportError(kind: .environment, message: "libcurl cannot be initialised: \(initialized ?? "")")
         }
         do {
-            let watcher = SocketWatcher(poller: try Poller())
+            let watcher = SocketWatcher(poller: try Poller(signal: signal))
             self.watcher = watcher
             multi = try MultiHandle.make(receiver: watcher, idleConnections: Self.idleConnections)
-            source = DispatchSource.makeReadSource(fileDescriptor: watcher.poller.descriptor, queue: queue)
         } catch let error as SystemError {
-            throw TransportError(
-                kind: .environment,
-                message: "the loop has no epoll descriptor: \(error.text)",
-                errno: error.number
-            )
+            throw Self.noDescriptor(error)
         } catch {
             throw TransportError(kind: .environment, message: "libcurl made no multi handle")
         }
-        timer = DispatchSource.makeTimerSource(queue: queue)
         self.mailbox = mailbox
         self.counters = counters
         now = LoopTime.now
     }
 
-    /// Starts to watch.
-    func activate(_ turn: @escaping @Sendable () -> Void) {
-        source.setEventHandler(handler: turn)
-        timer.setEventHandler(handler: turn)
-        timer.schedule(deadline: .distantFuture)
-        source.activate()
-        timer.activate()
+    /// What a loop fails with that cannot wait for anything.
+    static func noDescriptor(_ error: SystemError) -> TransportError {
+        TransportError(
+            kind: .environment,
+            message: "the loop has no epoll descriptor: \(error.text)",
+            errno: error.number
+        )
     }
 
     // MARK: The turn
 
-    /// How often a turn looks again before it lets the queue breathe.
-    private static let rounds = 16
+    /// Turns until the loop has ended, or is to do nothing any more; true where it has ended.
+    func run() -> Bool {
+        while !isClosed, !isQuiet { turn() }
+        return isClosed
+    }
 
-    /// Does all there is to do, and sets the timer for what comes next.
-    func turn() {
-        for _ in 0..<Self.rounds {
-            now = LoopTime.now
-            var isBusy = false
-            obey()
-            guard !isClosed else { return }
-            isBusy = watcher.poller.collect(into: &events)
-            for (generation, event) in events {
-                guard let event = watcher.poller.current(event, generation: generation) else { continue }
-                check(multi.act(on: event.socket, readable: event.isReadable, writable: event.isWritable))
-            }
-            fireDeadlines()
-            if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
-            settle()
-            curlTimerAt = multi.timeout.map { now &+ UInt64($0) * 1_000_000 }
-            if curlTimerAt == now { isBusy = true }
-            if !isBusy { break }
-        }
+    /// Waits, and does all there is to do then.
+    private func turn() {
+        obey()
+        guard !isClosed, !isQuiet else { return }
+        settle()
         flush()
         compact()
-        armTimer()
+        watcher.poller.wait(milliseconds: patience, into: &events)
+        now = LoopTime.now
+        for (generation, event) in events {
+            guard let event = watcher.poller.current(event, generation: generation) else { continue }
+            check(multi.act(on: event.socket, readable: event.isReadable, writable: event.isWritable))
+        }
+        fireDeadlines()
+        if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
+        settle()
+        curlTimerAt = multi.timeout.map { now &+ UInt64($0) * 1_000_000 }
+        flush()
+    }
+
+    /// For how many milliseconds there is nothing to do but to wait; -1 for no end of it.
+    private var patience: Int32 {
+        guard mailbox.await() else { return 0 }
+        let deadline = [deadlines.earliest, curlTimerAt].compactMap { $0 }.min()
+        guard let deadline else { return -1 }
+        guard deadline > now else { return 0 }
+        // Rounded up: a wait that ends before its deadline is a turn for nothing.
+        return Int32(clamping: (deadline - now + 999_999) / 1_000_000)
     }
 
     /// Does what other threads asked for.
@@ -135,6 +133,10 @@ final class LoopCore {
             case .alarm(let alarm, let instant):
                 if isClosed { alarm.fire(isEarly: true) } else { deadlines.insert(.alarm(alarm), at: instant) }
             case .shutdown: shutDown()
+            case .quiesce(let done):
+                isQuiet = true
+                done.signal()
+                return
             }
         }
         if multi.timeout == 0 { curlTimerAt = now }
@@ -245,16 +247,6 @@ final class LoopCore {
         if let armedAt = transfer.armedAt, armedAt <= deadline { return }
         transfer.armedAt = deadline
         deadlines.insert(.transfer(transfer.id), at: deadline)
-    }
-
-    private func armTimer() {
-        guard !isClosed else { return }
-        let wanted = [deadlines.earliest, curlTimerAt].compactMap { $0 }.min()
-        guard let wanted else { return }
-        // A timer that is set too early costs one turn; setting it anew each time costs more.
-        if let timerAt, timerAt > now, timerAt <= wanted { return }
-        timerAt = wanted
-        timer.schedule(deadline: DispatchTime(uptimeNanoseconds: max(wanted, 1)), leeway: .microseconds(100))
     }
 
     /// Entries of ended transfers are dropped once they are the most of the heap.
@@ -374,14 +366,6 @@ final class LoopCore {
         while let due = deadlines.popDue(now: .max) {
             if case .alarm(let alarm) = due { alarm.fire(isEarly: true) }
         }
-        let descriptor = watcher.poller.descriptor
-        let onShutdown = onShutdown
-        source.setCancelHandler {
-            Poller.close(descriptor)
-            onShutdown?()
-        }
-        timer.cancel()
-        source.cancel()
     }
 
     // MARK: What a transfer says from inside a libcurl call

@@ -19,6 +19,8 @@ enum LoopCommand: Sendable {
     case alarm(LoopAlarm, at: UInt64)
     /// End every transfer, and the loop with them.
     case shutdown
+    /// Do nothing from now on: the process exits.
+    case quiesce(DispatchSemaphore)
 }
 
 /// A queue into the loop.
@@ -28,13 +30,14 @@ enum LoopCommand: Sendable {
 final class LoopMailbox: Sendable {
     private struct State {
         var commands: [LoopCommand] = []
-        var isWoken = false
+        /// The loop waits, or is about to.
+        var isAwaited = false
     }
 
     private let state = Lock(State())
     private let wake: @Sendable () -> Void
 
-    /// A mailbox that calls `wake`, from the posting thread, when it stops being empty.
+    /// A mailbox that calls `wake`, from the posting thread, when a loop that waits has a first command.
     init(wake: @escaping @Sendable () -> Void) {
         self.wake = wake
     }
@@ -43,19 +46,27 @@ final class LoopMailbox: Sendable {
     func post(_ command: LoopCommand) {
         let mustWake = state.withLock { state in
             state.commands.append(command)
-            defer { state.isWoken = true }
-            return !state.isWoken
+            defer { state.isAwaited = false }
+            return state.isAwaited
         }
         if mustWake { wake() }
     }
 
-    /// Takes everything, in order.
+    /// Says that the loop is about to wait: the next post wakes it.
     ///
-    /// The next post wakes again.
+    /// False where it need not, since there is a command.
+    func await() -> Bool {
+        state.withLock { state in
+            state.isAwaited = state.commands.isEmpty
+            return state.isAwaited
+        }
+    }
+
+    /// Takes everything, in order; until the next `await` no post wakes.
     func takeAll(into commands: inout [LoopCommand]) {
         commands.removeAll(keepingCapacity: true)
         state.withLock { state in
-            state.isWoken = false
+            state.isAwaited = false
             swap(&commands, &state.commands)
         }
     }

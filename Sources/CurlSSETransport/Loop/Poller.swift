@@ -1,8 +1,8 @@
-// The descriptors of one loop, watched by one private epoll descriptor.
+// The descriptors of one loop, watched by one epoll descriptor, in which the loop's thread waits.
 //
-// libcurl's sockets are registered here, level-triggered, and the loop waits on the one descriptor. Never a
-// DispatchSource per socket: libdispatch keeps one record a descriptor number for the whole process, and a socket that
-// libcurl closes and opens anew under its number would break it for everybody.
+// libcurl's sockets are registered here, level-triggered. Never a DispatchSource per socket: libdispatch keeps one record
+// a descriptor number for the whole process, and a socket that libcurl closes and opens anew under its number would break
+// it for everybody.
 //
 // Thread: the loop's.
 
@@ -23,8 +23,7 @@ struct PollEvent {
 
 /// Owns an epoll descriptor and knows which sockets are in it.
 @safe struct Poller: ~Copyable {
-    /// The descriptor that is readable while any socket has something to say.
-    let descriptor: Int32
+    private let descriptor: Int32
     private var watched: [Int32: Watch] = [:]
     private var generation: UInt32 = 0
     private var buffer: [epoll_event]
@@ -35,22 +34,27 @@ struct PollEvent {
     }
 
     /// Makes an epoll descriptor, not inherited by a spawned process.
-    init() throws(SystemError) {
+    ///
+    /// - Parameter signal: Ends a wait.
+    /// - Throws: The system's refusal.
+    init(signal: LoopSignal) throws(SystemError) {
         let descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         guard descriptor >= 0 else { throw SystemError(number: errno) }
+        // The rising edge alone, so that it need not be read. No watch has the generation 0.
+        let number = signal.withDescriptor { signal in
+            var event = unsafe ccurl_epoll_event(UInt32(EPOLLIN.rawValue) | UInt32(EPOLLET.rawValue), 0)
+            return unsafe epoll_ctl(descriptor, EPOLL_CTL_ADD, signal, &event) == 0 ? 0 : errno
+        }
+        guard number == 0 else {
+            Sockets.close(descriptor)
+            throw SystemError(number: number)
+        }
         self.descriptor = descriptor
         unsafe buffer = Array(repeating: ccurl_epoll_event(0, 0), count: 64)
     }
 
-    /// Closes a poller's descriptor.
-    ///
-    /// Nothing may wait on it any more.
-    static func close(_ descriptor: Int32) {
-        #if canImport(Musl)
-        _ = Musl.close(descriptor)
-        #else
-        _ = Glibc.close(descriptor)
-        #endif
+    deinit {
+        Sockets.close(descriptor)
     }
 
     /// How many sockets are watched.
@@ -92,15 +96,17 @@ struct PollEvent {
         return unsafe epoll_ctl(descriptor, operation, socket, &event) == 0 ? 0 : errno
     }
 
-    /// What happened, without waiting.
+    /// Waits until something happens, and says what.
     ///
-    /// - Parameter events: Filled with what happened and the generation of each watch. What is done about one may end
-    ///   the watch of the next, so each is looked up again by `current(_:generation:)`.
-    /// - Returns: Whether there may be more.
-    mutating func collect(into events: inout [(generation: UInt32, event: PollEvent)]) -> Bool {
+    /// - Parameters:
+    ///   - milliseconds: How long at most; -1 for no end.
+    ///   - events: Filled with what happened and the generation of each watch; nothing after a wait that a signal
+    ///     ended. What is done about one may end the watch of the next, so each is looked up again by
+    ///     `current(_:generation:)`.
+    mutating func wait(milliseconds: Int32, into events: inout [(generation: UInt32, event: PollEvent)]) {
         events.removeAll(keepingCapacity: true)
-        let count = unsafe epoll_wait(descriptor, &buffer, Int32(buffer.count), 0)
-        guard count > 0 else { return false }
+        let count = unsafe epoll_wait(descriptor, &buffer, Int32(buffer.count), milliseconds)
+        guard count > 0 else { return }
         for index in 0..<Int(count) {
             let found = unsafe buffer[index]
             let bits = unsafe found.events
@@ -117,7 +123,6 @@ struct PollEvent {
                 )
             )
         }
-        return unsafe Int(count) == buffer.count
     }
 
     /// The event as it is to be told now: nil when its socket is another one by now, or is not watched any more.
