@@ -75,6 +75,24 @@ extension RawSpan {
         return (((lineFeeds &- ones) & ~lineFeeds) | ((returns &- ones) & ~returns)) & (ones &* 0x80)
     }
 
+    /// Eight bytes from an offset on, the first one lowest.
+    @inline(__always)
+    private func longWord(_ offset: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// Whether two ranges of one length, at least 4, hold the same bytes; for short ones, without a call.
+    @inline(__always)
+    func hasSameBytes(at left: Int, _ right: Int, count: Int) -> Bool {
+        if count < 8 { return word(left) == word(right) && word(left + count - 4) == word(right + count - 4) }
+        var offset = 0
+        while offset + 8 < count {
+            guard longWord(left + offset) == longWord(right + offset) else { return false }
+            offset += 8
+        }
+        return longWord(left + count - 8) == longWord(right + count - 8)
+    }
+
     /// Whether two ranges of one length hold the same bytes.
     @inline(__always)
     func isEqual(at left: Int, _ right: Int, count: Int) -> Bool {

@@ -169,24 +169,22 @@ public struct EventStreamParser: Sendable {
         guard var plain = PlainBlock(chunk, at: position, &ends, limit: limit) else { return true }
         let first = UInt32(truncatingIfNeeded: position)
         let bytes = chunk.copy(from: position, count: min(chunk.byteCount - position, Self.sharedSize))
-        var typeStart = Int(plain.typeStart)
-        var typeCount = Int(plain.typeCount)
-        var shared = EventBlock(bytes: bytes, label(typeStart, typeCount, of: chunk))
+        let end = position + bytes.count
         while true {
-            let start = Int(plain.typeStart)
-            let count = Int(plain.typeCount)
-            if count != typeCount || count > 0 && !chunk.isEqual(at: start, typeStart, count: count) {
-                typeStart = start
-                typeCount = count
-                shared = EventBlock(bytes: bytes, label(start, count, of: chunk))
-            }
-            position = plain.next
-            let event = ServerSentEvent(block: shared, start: plain.start - first, count: plain.count, label: 0)
-            guard visitor.event(event) else { return false }
-            guard let next = PlainBlock(chunk, at: position, &ends, limit: limit),
-                Int(next.start + next.count - first) <= bytes.count
-            else { return true }
-            plain = next
+            let name = plain
+            let prefix = plain.prefix(of: chunk, from: position)
+            let shared = EventBlock(bytes: bytes, label(Int(name.typeStart), Int(name.typeCount), of: chunk))
+            repeat {
+                position = plain.next
+                let event = ServerSentEvent(block: shared, start: plain.start - first, count: plain.count, label: 0)
+                guard visitor.event(event) else { return false }
+                guard
+                    let next = PlainBlock(chunk, at: position, like: prefix, &ends, limit: limit)
+                        ?? PlainBlock(chunk, at: position, &ends, limit: limit),
+                    Int(next.start + next.count) <= end
+                else { return true }
+                plain = next
+            } while plain.hasSameType(as: name, in: chunk)
         }
     }
 

@@ -2,6 +2,15 @@
 //
 // A shortcut beside `BlockBatch`: whatever is not of this shape is left to it. Pure; called by the parser, on its thread.
 
+/// What a plain block's lines begin with up to its data, where the next blocks are likely to begin the same.
+struct PlainPrefix {
+    let start: Int
+    /// 0 where it says nothing of other blocks: the byte after the colon, which may be a space, is not part of it.
+    let count: Int
+    let typeStart: UInt32
+    let typeCount: UInt32
+}
+
 /// An `event` line of under 16 bytes or none, one `data` line, and LFs: as ranges of a chunk of at most 1 GiB.
 struct PlainBlock {
     /// The data.
@@ -44,5 +53,38 @@ struct PlainBlock {
         self.typeStart = UInt32(truncatingIfNeeded: typeStart)
         self.typeCount = UInt32(truncatingIfNeeded: typeCount)
         next = lineEnd + 2
+    }
+
+    /// Reads a block that begins as another of the chunk did; nil where it does not, or is no plain block.
+    @inline(__always)
+    init?(_ chunk: RawSpan, at start: Int, like prefix: PlainPrefix, _ ends: inout LineEnds, limit: Int) {
+        let value = start + prefix.count
+        guard prefix.count > 0, value < chunk.byteCount,
+            chunk.hasSameBytes(at: prefix.start, start, count: prefix.count)
+        else { return nil }
+        let lineEnd = ends.next(in: chunk, from: value)
+        guard lineEnd + 1 < chunk.byteCount, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
+            chunk.byte(lineEnd + 1) == UInt8(ascii: "\n"), lineEnd - value <= limit
+        else { return nil }
+        self.start = UInt32(truncatingIfNeeded: value)
+        self.count = UInt32(truncatingIfNeeded: lineEnd - value)
+        typeStart = prefix.typeStart
+        typeCount = prefix.typeCount
+        next = lineEnd + 2
+    }
+
+    /// What this block, which begins at an offset, begins with.
+    func prefix(of chunk: RawSpan, from offset: Int) -> PlainPrefix {
+        let count = Int(start) - offset
+        let saysAll = count >= 6 && chunk.byte(Int(start) - 1) == UInt8(ascii: " ")
+        return PlainPrefix(start: offset, count: saysAll ? count : 0, typeStart: typeStart, typeCount: typeCount)
+    }
+
+    /// Whether two blocks have the same `event` field.
+    @inline(__always)
+    func hasSameType(as other: PlainBlock, in chunk: RawSpan) -> Bool {
+        typeStart == other.typeStart
+            || typeCount == other.typeCount
+                && (typeCount == 0 || chunk.isEqual(at: Int(typeStart), Int(other.typeStart), count: Int(typeCount)))
     }
 }

@@ -53,6 +53,10 @@ public struct ServerSentEvent: Sendable {
         if block.isOneLabel, block.bytes.count <= 2 * Int(count) { return self }
         return ServerSentEvent(type: type, data: EventData(Array(data.bytes)), lastEventID: lastEventID)
     }
+
+    /// Whether type and ID are the same without a look at them: they are the same place in memory.
+    @inline(__always)
+    func sharesLabel(with other: ServerSentEvent) -> Bool { block === other.block && label == other.label }
 }
 
 extension ServerSentEvent: Hashable {

@@ -160,13 +160,19 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     let onComment: (@Sendable (String) -> Void)?
     let channel: PayloadChannel<D.Payload>
     var ending: SinkEnding?
+    /// The event whose ID is the position's.
+    var labelled: ServerSentEvent?
     var count = 0
     var isFull = false
 
     mutating func event(_ event: consuming ServerSentEvent) -> Bool {
-        let count = event.data.count
-        let moves = resumes && !event.lastEventID.hasSameBytes(as: position.lastEventID)
-        if moves { position.lastEventID = event.lastEventID }
+        let count = Int(event.count)
+        var moves = false
+        if resumes, labelled.map({ !event.sharesLabel(with: $0) }) ?? true {
+            labelled = event
+            moves = !event.lastEventID.hasSameBytes(as: position.lastEventID)
+            if moves { position.lastEventID = event.lastEventID }
+        }
         let goesOn = take(reader.read(event), bytes: count)
         // After the payload: a position counts once what came before it was taken.
         if moves { pending.last.moved(to: position) }
@@ -181,6 +187,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
 
     mutating func lastEventIDMoved(to id: String) -> Bool {
         guard resumes, !id.hasSameBytes(as: position.lastEventID) else { return true }
+        labelled = nil
         position.lastEventID = id
         pending.last.moved(to: position)
         return true
