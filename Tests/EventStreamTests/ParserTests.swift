@@ -129,6 +129,30 @@ struct ParserTests {
         #expect(EventStreamParser(maxEventBytes: -1).maxEventBytes == 0)
     }
 
+    @Test("blocks that begin alike, nearly alike and not at all come to the same together and each by itself")
+    func beginnings() throws {
+        let beginnings = [
+            "data:", "data: ", "data:  ", "event: a\ndata: ", "event: a\ndata:", "event: b\ndata: ", "event:a\ndata: ",
+            "event: ab\ndata: ", "event: a \ndata: ", "event\ndata: ", "event: a\ndatb: ", "event: a\n data: ",
+            "event: a\rdata: ", "Event: a\ndata: ", "id: 1\nevent: a\ndata: ",
+        ]
+        for first in beginnings {
+            for second in beginnings {
+                let blocks = ["x", "", " y", "a longer one of more than sixteen bytes"].flatMap { data in
+                    ["\(first)\(data)\n\n", "\(second)\(data)\n\n", "\(second)\(data)\n\n"]
+                }
+                var together = EventStreamParser()
+                var apart = EventStreamParser()
+
+                let events = try together.parse(Array(blocks.joined().utf8))
+
+                #expect(try events == blocks.flatMap { try apart.parse(Array($0.utf8)) })
+                var bytes = EventStreamParser()
+                #expect(try events == blocks.joined().utf8.flatMap { try bytes.parse([$0]) })
+            }
+        }
+    }
+
     @Test("empty chunks change nothing")
     func emptyChunks() {
         let stream = Array("\u{FEFF}id: 1\r\ndata: a\r\n\r\n".utf8)
