@@ -2,32 +2,19 @@
 
 public import Synchronization
 
-/// What an owner and its iterator ask of the handle.
-protocol Delivering<Payload>: AnyObject, Sendable {
-    associatedtype Payload: Sendable
-
-    /// The next piece of the owner's queue; suspends while there is none.
-    func take(_ owner: Int) async -> Taken<Payload>
-
-    /// The owner's count has reached its gauge's call.
-    ///
-    /// - Returns: Whether the deliveries go on; if not, what the iterator still holds is void.
-    func attend(_ owner: Int) -> Bool
-
-    /// The owner is no more. May be called again.
-    func detach(_ owner: Int)
-}
-
 /// One owner: retains the subscription until it is detached or let go of.
 @usableFromInline
-final class Owner<Payload: Sendable>: Sendable {
+final class Owner: Sendable {
     @usableFromInline let gauge: Gauge
     private let number: Int
-    private let handle: any Delivering<Payload>
+    private let core: HandleCore
+    /// Only held.
+    private let handle: any AnyObject & Sendable
     private let isIterated = Atomic<Bool>(false)
     private let isDetached = Atomic<Bool>(false)
 
-    init(_ handle: any Delivering<Payload>, number: Int, gauge: Gauge) {
+    init(_ core: HandleCore, number: Int, gauge: Gauge, handle: any AnyObject & Sendable) {
+        self.core = core
         self.handle = handle
         self.number = number
         self.gauge = gauge
@@ -41,7 +28,7 @@ final class Owner<Payload: Sendable>: Sendable {
     @usableFromInline
     func detach() {
         guard !isDetached.exchange(true, ordering: .relaxed) else { return }
-        handle.detach(number)
+        core.detach(number)
     }
 
     /// One loop begins; another's life must be over.
@@ -56,12 +43,12 @@ final class Owner<Payload: Sendable>: Sendable {
     /// Looks at the handle because the gauge called.
     @usableFromInline
     func attend() -> Bool {
-        handle.attend(number)
+        core.attend(number)
     }
 
     /// The next piece.
-    func take() async -> Taken<Payload> {
-        await handle.take(number)
+    func take() async -> Taken {
+        await core.take(number)
     }
 }
 
@@ -79,9 +66,9 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
     /// What is not a wait.
     public typealias Failure = SubscriptionEnd
 
-    private let owner: Owner<Payload>
+    private let owner: Owner
 
-    init(_ owner: Owner<Payload>) {
+    init(_ owner: Owner) {
         self.owner = owner
     }
 
@@ -98,9 +85,9 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         /// The loop: its end is the owner's, though the sequence may be held longer.
         private final class Loop: Sendable {
-            private let owner: Owner<Payload>
+            private let owner: Owner
 
-            init(_ owner: Owner<Payload>) {
+            init(_ owner: Owner) {
                 self.owner = owner
             }
 
@@ -110,7 +97,7 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         }
 
         private let loop: Loop
-        @usableFromInline let owner: Owner<Payload>
+        @usableFromInline let owner: Owner
         @usableFromInline let gauge: Gauge
 
         /// The batch taken last, and how far it is handed out.
@@ -120,7 +107,7 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         /// The payloads handed out in all.
         @usableFromInline var consumed = 0
 
-        init(_ owner: Owner<Payload>) {
+        init(_ owner: Owner) {
             self.loop = Loop(owner)
             self.owner = owner
             self.gauge = owner.gauge
@@ -160,10 +147,10 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
                 return nil
             }
             switch await owner.take() {
-            case .baseline(let cause):
-                return .baseline(cause)
+            case .baseline(let marker):
+                return .baseline(Delivery<Payload>.Cause(marker))
             case .payloads(let batch):
-                self.batch = batch
+                self.batch = batch.payloads(of: Payload.self)
                 return try await next(isolation: actor)
             case .finished(let end):
                 owner.detach()

@@ -25,15 +25,13 @@ public enum Delivery<Payload: Sendable>: Sendable {
 extension Delivery: Equatable where Payload: Equatable {}
 
 extension Delivery.Cause {
-    /// The one cause that says what two neighbours say: resumed beats lagged beats opened, and lags add.
-    func merged(with later: Self) -> Self {
-        switch (self, later) {
-        case (.resumed(let earlier), .resumed(let later)): .resumed(max(earlier, later))
-        case (.resumed, _): self
-        case (_, .resumed): later
-        case (.lagged(let earlier), .lagged(let later)): .lagged(dropped: earlier + later)
-        case (.lagged, .opened): self
-        case (.opened, _): later
-        }
+    /// What a marker says.
+    init(_ marker: Marker) {
+        self =
+            switch marker {
+            case .opened: .opened
+            case .resumed(let number): .resumed(number)
+            case .lagged(let dropped): .lagged(dropped: dropped)
+            }
     }
 }

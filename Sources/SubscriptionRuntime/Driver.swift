@@ -12,28 +12,28 @@ func drive<Transport: SubscriptionTransport>(
     on transport: Transport,
     resuming point: ResumePoint?
 ) async {
-    let clock = handle.environment.log == nil ? nil : handle.environment.clock
+    let clock = handle.core.environment.log == nil ? nil : handle.core.environment.clock
     let asked = clock?.now
     let payloads: Transport.Payloads
     do throws(SubscriptionFailure) {
         payloads = try await transport.open(handle.request, resuming: point)
     } catch {
-        return handle.failed(error, on: id, at: nil)
+        return handle.core.failed(error, on: id, at: nil)
     }
 
     let elapsed = asked.flatMap { asked in clock.map { asked.duration(to: $0.now) } }
-    guard handle.opened(id, after: elapsed) else { return }
+    guard handle.core.opened(id, after: elapsed) else { return }
 
     var iterator = payloads.makeAsyncIterator()
-    while let room = await handle.room(for: id) {
+    while let room = await handle.core.room(for: id) {
         let batch: [Transport.Payload]
         do throws(SubscriptionFailure) {
             guard let next = try await iterator.next(atMost: room) else {
-                return handle.completed(id, at: iterator.resumePoint)
+                return handle.core.completed(id, at: iterator.resumePoint)
             }
             batch = next
         } catch {
-            return handle.failed(error, on: id, at: iterator.resumePoint)
+            return handle.core.failed(error, on: id, at: iterator.resumePoint)
         }
         guard await deliver(batch, from: iterator, to: handle, id) else { return }
     }
@@ -62,7 +62,7 @@ private func deliver<Request, Iterator: PayloadIterator>(
         case .superseded:
             return false
         case .excess(let room):
-            guard let room = room > 0 ? room : await handle.room(for: id) else { return false }
+            guard let room = room > 0 ? room : await handle.core.room(for: id) else { return false }
             count = min(room, batch.count - first)
         }
     }

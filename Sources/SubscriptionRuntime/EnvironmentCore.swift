@@ -7,18 +7,13 @@ internal import Synchronization
 
 /// The shared part of one environment.
 final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Sendable {
-    /// Whether handles may open.
-    private enum Phase: UInt8, AtomicRepresentable {
-        case active, inactive, ended
-    }
-
     /// Where a handle is found, while anybody holds it: a box, since a weak field is read safely only in place.
     private final class Entry {
         let number: Int
         weak var handle: SubscriptionHandle<Request, Payload>?
 
         init(_ handle: SubscriptionHandle<Request, Payload>) {
-            self.number = handle.number
+            self.number = handle.core.number
             self.handle = handle
         }
     }
@@ -28,25 +23,14 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
         var made = 0
     }
 
-    private struct Drivers {
-        var running = 0
-        var drained: [CheckedContinuation<Void, Never>] = []
-    }
-
     let transport: (any SubscriptionTransport<Request, Payload>)?
     let executor: (any TaskExecutor)?
-    let clock: any SubscriptionClock
-    let unit: @Sendable () -> Double
-    let log: SubscriptionLog?
-    let sleeper: Sleeper
-
-    private let phase = Atomic<Phase>(.active)
+    let state: EnvironmentState
 
     /// How many threads are flipping the phase, or telling the handles that it flipped.
     private let telling = Atomic<Int>(0)
 
     private let registry = Lock(Registry())
-    private let drivers = Lock(Drivers())
 
     init(
         transport: (any SubscriptionTransport<Request, Payload>)?,
@@ -56,20 +40,11 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
     ) {
         self.transport = transport
         self.executor = transport?.driverExecutor
-        self.clock = clock
-        self.unit = unit
-        self.log = log
-        self.sleeper = Sleeper(clock: clock)
+        state = EnvironmentState(hasTransport: transport != nil, clock: clock, unit: unit, log: log)
     }
-
-    /// Whether handles may open streams; read inside each of their transactions.
-    var isActive: Bool { phase.load(ordering: .sequentiallyConsistent) == .active }
 
     /// How many handles are registered.
     var registered: Int { registry.withLock { $0.entries.count } }
-
-    /// How many calls into the transport are under way.
-    var running: Int { drivers.withLock { $0.running } }
 
     // MARK: Handles
 
@@ -83,7 +58,7 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
             return handle
         }
         // After the registration: either this sees the end, or the end sees the handle.
-        if phase.load(ordering: .sequentiallyConsistent) == .ended { handle.environmentEnded() }
+        if state.phase.load(ordering: .sequentiallyConsistent) == .ended { handle.core.environmentEnded() }
         return handle
     }
 
@@ -107,16 +82,17 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
     ///
     /// After the end: nothing.
     func setActive(_ isActive: Bool) {
-        let (from, to): (Phase, Phase) = isActive ? (.inactive, .active) : (.active, .inactive)
+        let (from, to): (EnvironmentState.Phase, EnvironmentState.Phase) =
+            isActive ? (.inactive, .active) : (.active, .inactive)
         telling.add(1, ordering: .sequentiallyConsistent)
         defer { telling.subtract(1, ordering: .sequentiallyConsistent) }
         // The flag flips before any handle is told. A handle's transaction reads it under the handle's lock, so one
         // that read the old value came before this handle is told.
-        let flip = phase.compareExchange(expected: from, desired: to, ordering: .sequentiallyConsistent)
+        let flip = state.phase.compareExchange(expected: from, desired: to, ordering: .sequentiallyConsistent)
         // Who flipped it may still be telling: no stream is live when this returns, either.
         let mayBeLive = !isActive && telling.load(ordering: .sequentiallyConsistent) > 1
         guard flip.exchanged || mayBeLive else { return }
-        for handle in handles { handle.activityChanged() }
+        for handle in handles { handle.core.activityChanged() }
     }
 
     /// Ends every handle, for good.
@@ -125,37 +101,8 @@ final class EnvironmentCore<Request: Hashable & Sendable, Payload: Sendable>: Se
     func end() {
         telling.add(1, ordering: .sequentiallyConsistent)
         defer { telling.subtract(1, ordering: .sequentiallyConsistent) }
-        phase.store(.ended, ordering: .sequentiallyConsistent)
-        for handle in handles { handle.environmentEnded() }
-        sleeper.stop()
-    }
-
-    // MARK: Drivers
-
-    /// A call into the transport begins.
-    func driverStarted() {
-        drivers.withLock { $0.running += 1 }
-    }
-
-    /// A call into the transport has returned.
-    func driverFinished() {
-        let drained = drivers.withLock { drivers -> [CheckedContinuation<Void, Never>] in
-            drivers.running -= 1
-            guard drivers.running == 0 else { return [] }
-            defer { drivers.drained = [] }
-            return drivers.drained
-        }
-        for waiter in drained { waiter.resume() }
-    }
-
-    /// Returns once no call into the transport is under way.
-    func drain() async {
-        await withCheckedContinuation { waiter in
-            let isDrained = drivers.withLock { drivers in
-                if drivers.running > 0 { drivers.drained.append(waiter) }
-                return drivers.running == 0
-            }
-            if isDrained { waiter.resume() }
-        }
+        state.phase.store(.ended, ordering: .sequentiallyConsistent)
+        for handle in handles { handle.core.environmentEnded() }
+        state.sleeper.stop()
     }
 }

@@ -3,7 +3,7 @@
 // Nothing here calls out: what has to be cancelled, resumed, told or let go of is put into an `Aftermath`.
 
 /// A handle's state: the machine, what the machine's actions left running, and the owners.
-struct HandleState<Payload: Sendable> {
+struct HandleState {
     typealias StreamID = SubscriptionStateMachine.StreamID
 
     /// What runs for the machine's current state.
@@ -15,17 +15,21 @@ struct HandleState<Payload: Sendable> {
         case wait(Wait)
     }
 
+    /// The handle.
+    weak var launcher: (any Launching)?
+
     var machine = SubscriptionStateMachine()
     var current = Current.nothing
 
     /// The drivers whose cancellation is decided and not signalled yet.
     var cancelling: [Task<Void, Never>] = []
 
-    var latest: Payload?
+    /// The payload accepted last, in a `Box`.
+    var latest: (any AnyObject & Sendable)?
     var resumePoint: ResumePoint?
 
     /// The owners that take deliveries.
-    var mailboxes: [Int: Mailbox<Payload>] = [:]
+    var mailboxes: [Int: Mailbox] = [:]
     var lastOwner = 0
 
     /// The reading of the stream, suspended until an owner has room.
@@ -53,7 +57,7 @@ struct HandleState<Payload: Sendable> {
     }
 
     /// Takes the suspended reading out if an owner has room enough for it, or none sets the pace.
-    mutating func goOn(_ after: inout Aftermath<Payload>) {
+    mutating func goOn(_ after: inout Aftermath) {
         guard pump != nil else { return }
         var paced = false
         for mailbox in mailboxes.values where mailbox.sets {
@@ -64,7 +68,7 @@ struct HandleState<Payload: Sendable> {
     }
 
     /// Suspends the reading, unless it may go on.
-    mutating func holdBack(_ pump: CheckedContinuation<Void, Never>, _ after: inout Aftermath<Payload>) {
+    mutating func holdBack(_ pump: CheckedContinuation<Void, Never>, _ after: inout Aftermath) {
         self.pump = pump
         for mailbox in mailboxes.values where mailbox.sets { mailbox.callAtThreshold() }
         // An iterator that went past its threshold before it could see the call is seen here.
@@ -72,7 +76,7 @@ struct HandleState<Payload: Sendable> {
     }
 
     /// Has the suspended reading look again.
-    mutating func release(_ after: inout Aftermath<Payload>) {
+    mutating func release(_ after: inout Aftermath) {
         guard let pump else { return }
         after.pump = pump
         self.pump = nil
@@ -82,13 +86,13 @@ struct HandleState<Payload: Sendable> {
     // MARK: Owners
 
     /// Hands an owner's iterator what it waits for, if that is there.
-    func serve(_ mailbox: Mailbox<Payload>, _ after: inout Aftermath<Payload>) {
+    func serve(_ mailbox: Mailbox, _ after: inout Aftermath) {
         guard mailbox.waiter != nil, let taken = mailbox.take(), let waiter = mailbox.takeWaiter() else { return }
         after.served.append((waiter, taken))
     }
 
     /// Adds an accepted batch to every owner's queue.
-    func hand(_ batch: [Payload], _ after: inout Aftermath<Payload>) {
+    func hand(_ batch: Batch, _ after: inout Aftermath) {
         for mailbox in mailboxes.values {
             if let dropped = mailbox.append(batch, &after.debris) { after.log(.lagged(dropped: dropped)) }
             serve(mailbox, &after)
@@ -96,7 +100,7 @@ struct HandleState<Payload: Sendable> {
     }
 
     /// Adds a baseline to every owner's queue.
-    func mark(_ cause: Delivery<Payload>.Cause, _ after: inout Aftermath<Payload>) {
+    func mark(_ cause: Marker, _ after: inout Aftermath) {
         for mailbox in mailboxes.values {
             mailbox.mark(cause)
             serve(mailbox, &after)
@@ -104,7 +108,7 @@ struct HandleState<Payload: Sendable> {
     }
 
     /// Ends every owner's deliveries after its backlog.
-    func finish(_ end: SubscriptionEnd?, _ after: inout Aftermath<Payload>) {
+    func finish(_ end: SubscriptionEnd?, _ after: inout Aftermath) {
         for mailbox in mailboxes.values {
             mailbox.finish(end.map { .failed($0) } ?? .completed)
             serve(mailbox, &after)
@@ -112,7 +116,7 @@ struct HandleState<Payload: Sendable> {
     }
 
     /// Ends every owner's deliveries at once.
-    func abandon(_ after: inout Aftermath<Payload>) {
+    func abandon(_ after: inout Aftermath) {
         for mailbox in mailboxes.values {
             mailbox.abandon(&after.debris)
             serve(mailbox, &after)
@@ -120,7 +124,7 @@ struct HandleState<Payload: Sendable> {
     }
 
     /// Lets go of what runs, to be cancelled after the lock.
-    mutating func retire(_ after: inout Aftermath<Payload>) {
+    mutating func retire(_ after: inout Aftermath) {
         switch current {
         case .nothing, .held:
             break
@@ -141,7 +145,7 @@ struct HandleState<Payload: Sendable> {
 }
 
 /// What a transaction leaves to do once the lock is let go of.
-struct Aftermath<Payload: Sendable> {
+struct Aftermath {
     /// Whether the log is kept.
     let isLogging: Bool
 
@@ -149,7 +153,7 @@ struct Aftermath<Payload: Sendable> {
     /// To be cancelled though another transaction is about to: this one's caller is promised that they are.
     var doomed: [Task<Void, Never>] = []
     var pump: CheckedContinuation<Void, Never>?
-    var served: [(waiter: Mailbox<Payload>.Waiter, taken: Taken<Payload>)] = []
+    var served: [(waiter: Mailbox.Waiter, taken: Taken)] = []
     var watchers: [CheckedContinuation<Void, Never>] = []
     var armed: Wait?
     var dropped: Wait?
@@ -157,9 +161,9 @@ struct Aftermath<Payload: Sendable> {
     var entries: [SubscriptionLogEntry.Event] = []
 
     // Only kept until after the lock: whose deinit runs is not known.
-    var debris: [Mailbox<Payload>.Debris] = []
-    var payload: Payload?
-    var mailbox: Mailbox<Payload>?
+    var debris: [Mailbox.Debris] = []
+    var payload: (any AnyObject & Sendable)?
+    var mailbox: Mailbox?
     var status: SubscriptionStatus?
 
     init(isLogging: Bool) {

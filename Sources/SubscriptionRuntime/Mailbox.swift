@@ -21,12 +21,62 @@ final class Gauge: Sendable {
     init() {}
 }
 
+/// A baseline in an owner's queue; what ``Delivery/Cause`` says, for any payload.
+enum Marker: Sendable, Hashable {
+    case opened
+    case resumed(Int)
+    case lagged(dropped: Int)
+
+    /// The one marker that says what two neighbours say: resumed beats lagged beats opened, and lags add.
+    func merged(with later: Self) -> Self {
+        switch (self, later) {
+        case (.resumed(let earlier), .resumed(let later)): .resumed(max(earlier, later))
+        case (.resumed, _): self
+        case (_, .resumed): later
+        case (.lagged(let earlier), .lagged(let later)): .lagged(dropped: earlier + later)
+        case (.lagged, .opened): self
+        case (.opened, _): later
+        }
+    }
+}
+
+/// Payloads that were accepted together, as what does not know their type passes them on.
+///
+/// Everything between a stream and its owners' iterators is this way: generic code of another module's types is never
+/// specialized, and its look-ups of types cost more than the payloads of a batch.
+struct Batch: Sendable {
+    /// A `Box` of an array.
+    fileprivate let box: any AnyObject & Sendable
+
+    /// How many.
+    let count: Int
+
+    init<Payload: Sendable>(_ payloads: [Payload]) {
+        box = Box(payloads)
+        count = payloads.count
+    }
+
+    /// The payloads, of the type they were made from.
+    func payloads<Payload: Sendable>(of type: Payload.Type) -> [Payload] {
+        guard let box = box as? Box<[Payload]> else { preconditionFailure("a batch is of its handle's payloads") }
+        return box.value
+    }
+}
+
+/// A value, where its type is not known.
+final class Box<Value: Sendable>: Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
 /// What an owner's iterator takes from its handle, at once.
-@usableFromInline
-enum Taken<Payload: Sendable>: Sendable {
-    case baseline(Delivery<Payload>.Cause)
+enum Taken: Sendable {
+    case baseline(Marker)
     /// A batch as it came; the iterator hands it out.
-    case payloads([Payload])
+    case payloads(Batch)
     /// The deliveries are over, by a failure or, nil, by the server's completion. The owner is released.
     case finished(SubscriptionEnd?)
     /// The owner has been released before.
@@ -36,10 +86,10 @@ enum Taken<Payload: Sendable>: Sendable {
 /// One owner's queue: batches as they came, and baselines between them.
 ///
 /// Bounds: `limit` payloads, and a baseline before and after each batch.
-final class Mailbox<Payload: Sendable> {
+final class Mailbox {
     fileprivate enum Piece {
-        case baseline(Delivery<Payload>.Cause)
-        case payloads([Payload])
+        case baseline(Marker)
+        case payloads(Batch)
     }
 
     /// How the deliveries end once the pieces are taken.
@@ -48,7 +98,7 @@ final class Mailbox<Payload: Sendable> {
         case failed(SubscriptionEnd)
 
         /// As the owner's iterator is told.
-        var taken: Taken<Payload> {
+        var taken: Taken {
             switch self {
             case .completed: .finished(nil)
             case .failed(let end): .finished(end)
@@ -57,7 +107,7 @@ final class Mailbox<Payload: Sendable> {
     }
 
     /// Something to resume once the handle's lock is let go.
-    typealias Waiter = HandOver<Taken<Payload>>
+    typealias Waiter = HandOver<Taken>
 
     /// What was dropped under the lock and is to be let go of after it: a payload's deinit is not ours to run there.
     struct Debris {
@@ -118,7 +168,7 @@ final class Mailbox<Payload: Sendable> {
     /// Adds a batch; an owner whose limit it passes loses its backlog and the batch.
     ///
     /// - Returns: How many payloads the owner has lost since it last was up to date, if this made it lag.
-    func append(_ batch: [Payload], _ debris: inout [Debris]) -> Int? {
+    func append(_ batch: Batch, _ debris: inout [Debris]) -> Int? {
         guard end == nil else { return nil }
         if isLagging {
             mark(.lagged(dropped: batch.count))
@@ -136,7 +186,7 @@ final class Mailbox<Payload: Sendable> {
     }
 
     /// Adds a baseline, merged with one that is the last and untaken.
-    func mark(_ cause: Delivery<Payload>.Cause) {
+    func mark(_ cause: Marker) {
         guard end == nil else { return }
         if pieces.count > firstPiece, case .baseline(let earlier) = pieces[pieces.count - 1] {
             pieces[pieces.count - 1] = .baseline(earlier.merged(with: cause))
@@ -159,7 +209,7 @@ final class Mailbox<Payload: Sendable> {
         gauge.attention.store(.min, ordering: .sequentiallyConsistent)
     }
 
-    private func drop(_ debris: inout [Debris], andMark cause: Delivery<Payload>.Cause?) {
+    private func drop(_ debris: inout [Debris], andMark cause: Marker?) {
         var mark = cause
         for case .baseline(let earlier) in pieces[firstPiece...] {
             mark = mark.map { earlier.merged(with: $0) }
@@ -173,7 +223,7 @@ final class Mailbox<Payload: Sendable> {
     // MARK: Out
 
     /// The next piece, or the end; nil where there is nothing yet.
-    func take() -> Taken<Payload>? {
+    func take() -> Taken? {
         guard firstPiece < pieces.count else { return end?.taken }
         let piece = pieces[firstPiece]
         // The place keeps nothing alive, and its array goes once it is empty or half spent.

@@ -61,7 +61,7 @@ public final class SubscriptionEnvironment<Request: Hashable & Sendable, Payload
     /// setting false all the same, also where another thread is still about it. Setting it after the end does nothing; it
     /// reads false then. Takes time with the count of handles, some microseconds each.
     public var isActive: Bool {
-        get { core.isActive }
+        get { core.state.isActive }
         set { core.setActive(newValue) }
     }
 
@@ -71,14 +71,14 @@ public final class SubscriptionEnvironment<Request: Hashable & Sendable, Payload
     /// call into the transport has returned. Not to be awaited inside such a call.
     public func end() async {
         core.end()
-        await core.drain()
+        await core.state.drain()
     }
 
     /// How many calls into the transport are under way.
-    package var running: Int { core.running }
+    package var running: Int { core.state.running }
 
     /// How many subscriptions wait.
-    package var waits: Int { core.sleeper.count }
+    package var waits: Int { core.state.sleeper.count }
 
     /// How many handles somebody holds.
     package var registered: Int { core.registered }

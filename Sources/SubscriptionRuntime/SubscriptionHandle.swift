@@ -1,6 +1,5 @@
-// The public face of a subscription, and the transactions behind it.
+// The public face of a subscription: its types, over the transactions of `HandleCore`, which knows none.
 //
-// Every input is one transaction: take the lock, ask the machine, note what is left to do, let go of the lock, do it.
 // Any thread.
 
 public import Observation
@@ -19,9 +18,8 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     /// What the server is asked for.
     public let request: Request
 
-    let number: Int
+    let core: HandleCore
     let environment: EnvironmentCore<Request, Payload>
-    private let state = Lock(HandleState<Payload>())
 
     init(
         request: Request,
@@ -29,19 +27,20 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
         environment: EnvironmentCore<Request, Payload>
     ) {
         self.request = request
-        self.number = number
         self.environment = environment
+        core = HandleCore(number: number, environment: environment.state)
+        core.setLauncher(self)
     }
 
     deinit {
-        environment.forget(request, number: number)
+        environment.forget(request, number: core.number)
     }
 
     // MARK: What it says
 
     /// The stream, the error and the counts, read together.
     public var status: SubscriptionStatus {
-        read { $0.machine.status }
+        core.status
     }
 
     /// Where the stream is.
@@ -61,7 +60,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
 
     /// The payload accepted last; nil before the first and after the last release.
     public var latest: Payload? {
-        read { $0.latest }
+        core.latest.flatMap { ($0 as? Box<Payload>)?.value }
     }
 
     /// The status now, and each time it has changed.
@@ -73,9 +72,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     ///
     /// - Returns: The retention. Letting go of it releases, so the result is to be kept.
     public func retain() -> Retention {
-        transact { state, after in
-            perform(state.machine.retained(active: environment.isActive), &state, &after)
-        }
+        core.retain()
         return Retention(self)
     }
 
@@ -89,18 +86,8 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     ///   choose it by their size.
     /// - Returns: The deliveries, an owner until their loop is left.
     public func deliveries(limit: Int = 256) -> Deliveries<Payload> {
-        let gauge = Gauge()
-        let mailbox = Mailbox<Payload>(limit: max(1, limit), gauge: gauge)
-        let owner = transact { state, after in
-            state.lastOwner += 1
-            state.mailboxes[state.lastOwner] = mailbox
-            if state.machine.isGone { mailbox.abandon(&after.debris) }
-            if state.machine.isOpen { mailbox.mark(.opened) }
-            perform(state.machine.retained(active: environment.isActive), &state, &after)
-            state.goOn(&after)
-            return state.lastOwner
-        }
-        return Deliveries(Owner(self, number: owner, gauge: gauge))
+        let (owner, gauge) = core.join(limit: max(1, limit))
+        return Deliveries(Owner(core, number: owner, gauge: gauge, handle: self))
     }
 
     /// Opens a waiting or an ended stream at once.
@@ -108,85 +95,7 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     /// Nothing where it is connecting or open, parked, retained by nobody, or gone. After a loop over deliveries ended
     /// its owner is released: the last one's retry from there does nothing. Loop around the deliveries.
     public func retry() {
-        transact { state, after in
-            perform(state.machine.retried(active: environment.isActive), &state, &after)
-        }
-    }
-
-    // MARK: Inputs of the environment
-
-    /// The environment's flag may have flipped.
-    ///
-    /// If it reads false, every driver has been cancelled when this returns, also one that another thread has decided
-    /// to cancel and has not yet.
-    func activityChanged() {
-        transact { state, after in
-            let active = environment.isActive
-            if !active { after.doomed = state.cancelling }
-            perform(state.machine.activityChanged(active: active), &state, &after)
-        }
-    }
-
-    /// The environment has ended.
-    func environmentEnded() {
-        transact { state, after in
-            perform(state.machine.environmentEnded(), &state, &after)
-        }
-    }
-
-    // MARK: Inputs of a stream
-
-    /// The server accepted it.
-    ///
-    /// - Returns: Whether it is to be read; if not, it is to be let go of unread.
-    func opened(_ id: StreamID, after elapsed: Duration?) -> Bool {
-        transact { state, after in
-            let action = state.machine.opened(id, active: environment.isActive)
-            if case .accept = action, let elapsed { after.log(.opened(after: elapsed)) }
-            perform(action, &state, &after)
-            return state.machine.isOpen(id)
-        }
-    }
-
-    /// It failed.
-    func failed(_ failure: SubscriptionFailure, on id: StreamID, at point: ResumePoint?) {
-        // Neither is asked for under the lock, nor for a stream that was cancelled.
-        guard state.withLock({ $0.machine.isCurrent(id) }) else { return }
-        let now = environment.clock.now
-        let chance = environment.unit()
-        transact { state, after in
-            note(point, id, &state)
-            state.left(id)
-            let revision = state.machine.revision
-            let action = state.machine.failed(
-                failure,
-                on: id,
-                now: now,
-                chance: chance,
-                active: environment.isActive
-            )
-            if state.machine.revision != revision { after.log(.failed(.init(failure))) }
-            if case .wait(_, let until) = action { after.log(.waiting(now.duration(to: until))) }
-            perform(action, &state, &after)
-        }
-    }
-
-    /// The server completed it.
-    func completed(_ id: StreamID, at point: ResumePoint?) {
-        transact { state, after in
-            note(point, id, &state)
-            state.left(id)
-            perform(state.machine.completed(id), &state, &after)
-        }
-    }
-
-    /// What became of a batch.
-    enum Acceptance {
-        case accepted
-        /// It is no longer this stream's to bring any.
-        case superseded
-        /// It is more than any owner has room for.
-        case excess(room: Int)
+        core.retry()
     }
 
     /// It brought a batch.
@@ -197,308 +106,33 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     ///   - point: Where to resume once they are accepted; nil for where it was.
     ///   - id: The stream.
     /// - Returns: Whether they were accepted, all of them or none.
-    func accept(_ batch: [Payload], latest: Payload, point: ResumePoint?, on id: StreamID) -> Acceptance {
-        transact { state, after in
-            guard state.machine.isOpen(id) else { return .superseded }
-            if let room = state.room, batch.count > room { return .excess(room: max(0, room)) }
-            guard state.machine.payloads(batch.count, on: id) else { return .superseded }
-            after.payload = state.latest
-            state.latest = latest
-            note(point, id, &state)
-            state.hand(batch, &after)
-            return .accepted
-        }
-    }
-
-    /// How many payloads may be read at once, at least 1; nil once the stream is superseded.
-    ///
-    /// Suspends while no owner has room.
-    func room(for id: StreamID) async -> Int? {
-        while true {
-            let room = state.withLock { state in
-                state.machine.isOpen(id) ? state.room ?? HandleState<Payload>.unpaced : nil
-            }
-            guard let room else { return nil }
-            if room > 0 { return room }
-            await withCheckedContinuation { pump in
-                transact { state, after in
-                    guard state.machine.isOpen(id) else {
-                        after.pump = pump
-                        return
-                    }
-                    state.holdBack(pump, &after)
-                }
-            }
-        }
-    }
-
-    // MARK: Transactions
-
-    /// Reads, and tells the Observation library so.
-    private func read<Value>(_ value: (HandleState<Payload>) -> Value) -> Value {
-        let (value, observation) = state.withLock { state in
-            // Made by the first who reads: most handles of a service are never read.
-            let observation = state.observation ?? StatusObservation()
-            state.observation = observation
-            return (value(state), observation)
-        }
-        observation.accessed()
-        return value
-    }
-
-    private func transact<Result>(
-        _ body: (inout HandleState<Payload>, inout Aftermath<Payload>) -> Result
-    ) -> Result {
-        var after = Aftermath<Payload>(isLogging: environment.log != nil)
-        let result = state.withLock { state in
-            let revision = state.machine.revision
-            if state.machine.hasError { after.status = state.machine.status }
-            let result = body(&state, &after)
-            if state.machine.revision != revision {
-                after.observation = state.observation
-                if !state.watchers.isEmpty {
-                    after.watchers = Array(state.watchers.values)
-                    state.watchers = [:]
-                }
-            }
-            return result
-        }
-        finish(after)
-        return result
-    }
-
-    /// Does what the machine says, as far as that is done under the lock.
-    private func perform(
-        _ action: SubscriptionStateMachine.Action,
-        _ state: inout HandleState<Payload>,
-        _ after: inout Aftermath<Payload>
-    ) {
-        switch action {
-        case .none:
-            break
-        case .open(let id):
-            state.retire(&after)
-            open(id, &state, &after)
-        case .wait(let id, let until):
-            state.retire(&after)
-            let wait = Wait(self, id: id, until: until)
-            state.current = .wait(wait)
-            after.armed = wait
-        case .stop:
-            state.retire(&after)
-            if state.machine.holders > 0 { after.log(.parked) }
-        case .accept(let resumption):
-            if let resumption { after.log(.resumed(resumption)) }
-            state.mark(resumption.map { .resumed($0) } ?? .opened, &after)
-        case .finish(let end):
-            state.retire(&after)
-            after.log(.ended(end.map(\.kind)))
-            state.finish(end, &after)
-        case .abandon:
-            state.retire(&after)
-            after.log(.ended(.environment))
-            state.abandon(&after)
-        }
-    }
-
-    private func open(_ id: StreamID, _ state: inout HandleState<Payload>, _ after: inout Aftermath<Payload>) {
-        guard let transport = environment.transport else {
-            let failure = SubscriptionFailure.environment(.noTransport)
-            // Neither time nor chance matters to a failure that is not a wait.
-            let action = state.machine.failed(failure, on: id, now: .now, chance: 1, active: environment.isActive)
-            return perform(action, &state, &after)
-        }
-        guard state.cancelling.isEmpty else {
-            state.current = .held(id)
-            return
-        }
-        launch(id, on: transport, &state)
-    }
-
-    /// Starts the driver of one opening.
-    ///
-    /// Under the lock, so that the opening precedes its own cancellation. The task is nobody's child: the owner that
-    /// happens to cause an opening lends it neither its priority nor its task-local values.
-    private func launch(
-        _ id: StreamID,
-        on transport: any SubscriptionTransport<Request, Payload>,
-        _ state: inout HandleState<Payload>
-    ) {
-        let point = state.resumePoint
-        environment.driverStarted()
-        let task = Task.detached(executorPreference: environment.executor) {
-            await drive(self, id, on: transport, resuming: point)
-            self.environment.driverFinished()
-        }
-        state.current = .stream(id, task)
-    }
-
-    private func note(_ point: ResumePoint?, _ id: StreamID, _ state: inout HandleState<Payload>) {
-        guard let point, state.machine.isOpen(id) else { return }
-        state.resumePoint = point
-    }
-
-    /// Does what a transaction left to do, under no lock.
-    private func finish(_ after: consuming Aftermath<Payload>) {
-        if let task = after.cancelled {
-            task.cancel()
-            cancellationSignalled(task)
-        }
-        for task in after.doomed { task.cancel() }
-        if let log = environment.log {
-            for event in after.entries { log(SubscriptionLogEntry(subscription: number, event: event)) }
-        }
-        if let wait = after.dropped { environment.sleeper.drop(wait) }
-        if let wait = after.armed { environment.sleeper.add(wait) }
-        after.pump?.resume()
-        for (waiter, taken) in after.served { waiter.resume(returning: taken) }
-        for watcher in after.watchers { watcher.resume() }
-        after.observation?.changed()
-    }
-
-    /// Starts an opening that was held back until the one before knew of its end.
-    private func cancellationSignalled(_ task: Task<Void, Never>) {
-        state.withLock { state in
-            state.cancelling.removeAll { $0 == task }
-            guard state.cancelling.isEmpty, case .held(let id) = state.current, let transport = environment.transport
-            else { return }
-            launch(id, on: transport, &state)
-        }
+    func accept(_ batch: [Payload], latest: Payload, point: ResumePoint?, on id: StreamID) -> HandleCore.Acceptance {
+        core.accept(Batch(batch), latest: Box(latest), point: point, on: id)
     }
 }
 
-// MARK: - Owners
+extension SubscriptionHandle: Launching {
+    func launch(_ id: StreamID, resuming point: ResumePoint?) -> Task<Void, Never>? {
+        guard let transport = environment.transport else { return nil }
+        return Task.detached(executorPreference: environment.executor) {
+            await drive(self, id, on: transport, resuming: point)
+            self.environment.state.driverFinished()
+        }
+    }
+}
 
 extension SubscriptionHandle: Retained {
-    func released() {
-        transact { state, after in release(&state, &after) }
-    }
-
-    private func release(_ state: inout HandleState<Payload>, _ after: inout Aftermath<Payload>) {
-        let action = state.machine.released()
-        if state.machine.holders == 0 {
-            after.payload = state.latest
-            state.latest = nil
-            state.resumePoint = nil
-        }
-        perform(action, &state, &after)
-    }
+    func released() { core.release() }
 }
 
-extension SubscriptionHandle: Delivering {
-    func take(_ owner: Int) async -> Taken<Payload> {
-        if let taken = takeNow(owner) { return taken }
-        return await withTaskCancellationHandler {
-            await HandOver.wait { waiter in
-                let taken = transact { state, after -> Taken<Payload>? in
-                    guard let mailbox = state.mailboxes[owner] else { return .detached }
-                    if let taken = mailbox.take() {
-                        state.goOn(&after)
-                        return taken
-                    }
-                    mailbox.wait(waiter)
-                    return nil
-                }
-                if let taken { waiter.resume(returning: taken) }
-            }
-        } onCancel: {
-            detach(owner)
-        }
-    }
-
-    /// What is there; nil where there is nothing yet.
-    private func takeNow(_ owner: Int) -> Taken<Payload>? {
-        transact { state, after in
-            guard let mailbox = state.mailboxes[owner] else { return .detached }
-            let taken = mailbox.take()
-            if taken != nil { state.goOn(&after) }
-            return taken
-        }
-    }
-
-    func attend(_ owner: Int) -> Bool {
-        transact { state, after in
-            guard let mailbox = state.mailboxes[owner] else { return false }
-            if mailbox.isAbandoned { return false }
-            state.goOn(&after)
-            return true
-        }
-    }
-
-    func detach(_ owner: Int) {
-        transact { state, after in
-            guard let mailbox = state.mailboxes.removeValue(forKey: owner) else { return }
-            after.mailbox = mailbox
-            if let waiter = mailbox.takeWaiter() { after.served.append((waiter, .detached)) }
-            release(&state, &after)
-            state.goOn(&after)
-        }
-    }
+extension SubscriptionHandle: Elapsing {
+    func elapsed(_ id: StreamID) { core.elapsed(id) }
 }
-
-// MARK: - Observers
 
 extension SubscriptionHandle: Observable {}
 
 extension SubscriptionHandle: StatusPublishing {
     func status(after revision: Int) async -> (status: SubscriptionStatus, revision: Int, isLast: Bool)? {
-        while !Task.isCancelled {
-            let next = state.withLock { state -> (SubscriptionStatus, Int, Bool)? in
-                guard state.machine.revision > revision else { return nil }
-                return (state.machine.status, state.machine.revision, state.machine.isGone)
-            }
-            if let next { return next }
-            await change(after: revision)
-        }
-        return nil
-    }
-
-    /// Returns once the revision is another, or the task is cancelled.
-    private func change(after revision: Int) async {
-        let number = state.withLock { state in
-            state.lastWatcher += 1
-            return state.lastWatcher
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { watcher in
-                let mayWait = state.withLock { state in
-                    // The task's own flag is read under the lock: a cancellation before this is seen here, and one
-                    // after it finds the watcher.
-                    guard state.machine.revision == revision, !Task.isCancelled else { return false }
-                    state.watchers[number] = watcher
-                    return true
-                }
-                if !mayWait { watcher.resume() }
-            }
-        } onCancel: {
-            let watcher = state.withLock { $0.watchers.removeValue(forKey: number) }
-            watcher?.resume()
-        }
-    }
-
-    /// How many loops wait for the next status.
-    var watchers: Int { state.withLock { $0.watchers.count } }
-
-    /// The name of the stream or of the wait.
-    var current: StreamID? { state.withLock { $0.machine.current } }
-
-    /// How many changes observers were told of.
-    var revision: Int { state.withLock { $0.machine.revision } }
-
-    /// Whether a driver runs for the current state; false while an opening is held back.
-    var isStarted: Bool {
-        state.withLock { state in
-            if case .stream = state.current { true } else { false }
-        }
-    }
-}
-
-// MARK: - Waits
-
-extension SubscriptionHandle: Elapsing {
-    func elapsed(_ id: StreamID) {
-        transact { state, after in
-            perform(state.machine.elapsed(id, active: environment.isActive), &state, &after)
-        }
+        await core.status(after: revision)
     }
 }

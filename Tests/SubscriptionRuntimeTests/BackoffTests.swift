@@ -294,7 +294,7 @@ struct BackoffTests {
             _ = await clock.nextDeadline()
         }
         #expect(environment.waits == 3)
-        #expect(environment.core.sleeper.armings == 3)
+        #expect(environment.core.state.sleeper.armings == 3)
 
         var order: [String] = []
         clock.advance(by: .milliseconds(500))

@@ -198,17 +198,17 @@ struct LinearizabilityTests {
                                 environment.isActive = value
                                 return [.flip(value), .tell(value)]
                             case (7...8, let id?):
-                                return [.opened(id, isRead: handle.opened(id, after: nil))]
+                                return [.opened(id, isRead: handle.core.opened(id, after: nil))]
                             case (9...10, let id?):
                                 if case .accepted = handle.accept([1], latest: 1, point: nil, on: id) {
                                     return [.payload(id, isAccepted: true)]
                                 }
                                 return [.payload(id, isAccepted: false)]
                             case (11, let id?):
-                                handle.failed(.dropped, on: id, at: nil)
+                                handle.core.failed(.dropped, on: id, at: nil)
                                 return [.failed(id)]
                             case (12, let id?):
-                                handle.completed(id, at: nil)
+                                handle.core.completed(id, at: nil)
                                 return [.completed(id)]
                             case (13, let id?):
                                 handle.elapsed(id)

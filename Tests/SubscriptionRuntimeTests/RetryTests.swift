@@ -199,7 +199,7 @@ struct RetryTests {
         await rig.handle.reaches { $0.isWaiting }
         #expect(rig.transport.opened == rounds + 1)
         #expect(rig.environment.waits == 1)
-        #expect(rig.environment.core.sleeper.armings == 1)
+        #expect(rig.environment.core.state.sleeper.armings == 1)
         retention.release()
         #expect(rig.environment.waits == 0)
     }

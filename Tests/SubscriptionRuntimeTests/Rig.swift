@@ -121,3 +121,17 @@ extension Seeded {
         try? FileHandle.standardError.write(contentsOf: Data((text + "\n").utf8))
     }
 }
+
+extension SubscriptionHandle {
+    /// How many loops wait for the next status.
+    var watchers: Int { core.watchers }
+
+    /// How many changes observers were told of.
+    var revision: Int { core.revision }
+
+    /// The name of the stream or of the wait.
+    var current: SubscriptionStateMachine.StreamID? { core.current }
+
+    /// Whether a driver runs for the current state; false while an opening is held back.
+    var isStarted: Bool { core.isStarted }
+}

@@ -1,0 +1,474 @@
+// The transactions of one subscription, whatever its payloads are.
+//
+// Every input is one transaction: take the lock, ask the machine, note what is left to do, let go of the lock, do it.
+// Any thread. Not generic, see `Batch`.
+
+/// What starts a subscription's drivers, and outlives its waits: the handle.
+protocol Launching: Elapsing {
+    /// Starts the driver of one opening; nil where there is no transport.
+    ///
+    /// Called under the handle's lock.
+    func launch(_ id: SubscriptionStateMachine.StreamID, resuming point: ResumePoint?) -> Task<Void, Never>?
+}
+
+/// The part of a handle that is not generic.
+///
+/// Whoever calls it holds the handle.
+final class HandleCore: Sendable {
+    typealias StreamID = SubscriptionStateMachine.StreamID
+
+    let number: Int
+    let environment: EnvironmentState
+    private let state = Lock(HandleState())
+
+    init(number: Int, environment: EnvironmentState) {
+        self.number = number
+        self.environment = environment
+    }
+
+    /// Names the handle, before anything else.
+    func setLauncher(_ launcher: any Launching) {
+        state.withLock { $0.launcher = launcher }
+    }
+
+    // MARK: What it says
+
+    /// The stream, the error and the counts, read together.
+    var status: SubscriptionStatus {
+        read { $0.machine.status }
+    }
+
+    /// The payload accepted last, in a `Box`.
+    var latest: (any AnyObject & Sendable)? {
+        read { $0.latest }
+    }
+
+    // MARK: Inputs of the environment
+
+    /// The environment's flag may have flipped.
+    ///
+    /// If it reads false, every driver has been cancelled when this returns, also one that another thread has decided
+    /// to cancel and has not yet.
+    func activityChanged() {
+        transact { state, after in
+            let active = environment.isActive
+            if !active { after.doomed = state.cancelling }
+            perform(state.machine.activityChanged(active: active), &state, &after)
+        }
+    }
+
+    /// The environment has ended.
+    func environmentEnded() {
+        transact { state, after in
+            perform(state.machine.environmentEnded(), &state, &after)
+        }
+    }
+
+    // MARK: Inputs of a stream
+
+    /// The server accepted it.
+    ///
+    /// - Returns: Whether it is to be read; if not, it is to be let go of unread.
+    func opened(_ id: StreamID, after elapsed: Duration?) -> Bool {
+        transact { state, after in
+            let action = state.machine.opened(id, active: environment.isActive)
+            if case .accept = action, let elapsed { after.log(.opened(after: elapsed)) }
+            perform(action, &state, &after)
+            return state.machine.isOpen(id)
+        }
+    }
+
+    /// It failed.
+    func failed(_ failure: SubscriptionFailure, on id: StreamID, at point: ResumePoint?) {
+        // Neither is asked for under the lock, nor for a stream that was cancelled.
+        guard state.withLock({ $0.machine.isCurrent(id) }) else { return }
+        let now = environment.clock.now
+        let chance = environment.unit()
+        transact { state, after in
+            note(point, id, &state)
+            state.left(id)
+            let revision = state.machine.revision
+            let action = state.machine.failed(
+                failure,
+                on: id,
+                now: now,
+                chance: chance,
+                active: environment.isActive
+            )
+            if state.machine.revision != revision { after.log(.failed(.init(failure))) }
+            if case .wait(_, let until) = action { after.log(.waiting(now.duration(to: until))) }
+            perform(action, &state, &after)
+        }
+    }
+
+    /// The server completed it.
+    func completed(_ id: StreamID, at point: ResumePoint?) {
+        transact { state, after in
+            note(point, id, &state)
+            state.left(id)
+            perform(state.machine.completed(id), &state, &after)
+        }
+    }
+
+    /// What became of a batch.
+    enum Acceptance {
+        case accepted
+        /// It is no longer this stream's to bring any.
+        case superseded
+        /// It is more than any owner has room for.
+        case excess(room: Int)
+    }
+
+    /// It brought a batch: at least one payload, and the last of them in a `Box` and fit to be kept.
+    ///
+    /// - Parameters:
+    ///   - batch: The payloads.
+    ///   - latest: The last of them.
+    ///   - point: Where to resume once they are accepted; nil for where it was.
+    ///   - id: The stream.
+    /// - Returns: Whether they were accepted, all of them or none.
+    func accept(
+        _ batch: Batch,
+        latest: any AnyObject & Sendable,
+        point: ResumePoint?,
+        on id: StreamID
+    ) -> Acceptance {
+        transact { state, after in
+            guard state.machine.isOpen(id) else { return .superseded }
+            if let room = state.room, batch.count > room { return .excess(room: max(0, room)) }
+            guard state.machine.payloads(batch.count, on: id) else { return .superseded }
+            after.payload = state.latest
+            state.latest = latest
+            note(point, id, &state)
+            state.hand(batch, &after)
+            return .accepted
+        }
+    }
+
+    /// How many payloads may be read at once, at least 1; nil once the stream is superseded.
+    ///
+    /// Suspends while no owner has room.
+    func room(for id: StreamID) async -> Int? {
+        while true {
+            let room = state.withLock { state in
+                state.machine.isOpen(id) ? state.room ?? HandleState.unpaced : nil
+            }
+            guard let room else { return nil }
+            if room > 0 { return room }
+            await withCheckedContinuation { pump in
+                transact { state, after in
+                    guard state.machine.isOpen(id) else {
+                        after.pump = pump
+                        return
+                    }
+                    state.holdBack(pump, &after)
+                }
+            }
+        }
+    }
+
+    // MARK: Transactions
+
+    /// Reads, and tells the Observation library so.
+    private func read<Value>(_ value: (HandleState) -> Value) -> Value {
+        let (value, observation) = state.withLock { state in
+            // Made by the first who reads: most handles of a service are never read.
+            let observation = state.observation ?? StatusObservation()
+            state.observation = observation
+            return (value(state), observation)
+        }
+        observation.accessed()
+        return value
+    }
+
+    private func transact<Result>(
+        _ body: (inout HandleState, inout Aftermath) -> Result
+    ) -> Result {
+        var after = Aftermath(isLogging: environment.log != nil)
+        let result = state.withLock { state in
+            let revision = state.machine.revision
+            if state.machine.hasError { after.status = state.machine.status }
+            let result = body(&state, &after)
+            if state.machine.revision != revision {
+                after.observation = state.observation
+                if !state.watchers.isEmpty {
+                    after.watchers = Array(state.watchers.values)
+                    state.watchers = [:]
+                }
+            }
+            return result
+        }
+        finish(after)
+        return result
+    }
+
+    /// Does what the machine says, as far as that is done under the lock.
+    private func perform(
+        _ action: SubscriptionStateMachine.Action,
+        _ state: inout HandleState,
+        _ after: inout Aftermath
+    ) {
+        switch action {
+        case .none:
+            break
+        case .open(let id):
+            state.retire(&after)
+            open(id, &state, &after)
+        case .wait(let id, let until):
+            state.retire(&after)
+            guard let waiter = state.launcher else { return }
+            let wait = Wait(waiter, id: id, until: until)
+            state.current = .wait(wait)
+            after.armed = wait
+        case .stop:
+            state.retire(&after)
+            if state.machine.holders > 0 { after.log(.parked) }
+        case .accept(let resumption):
+            if let resumption { after.log(.resumed(resumption)) }
+            state.mark(resumption.map { .resumed($0) } ?? .opened, &after)
+        case .finish(let end):
+            state.retire(&after)
+            after.log(.ended(end.map(\.kind)))
+            state.finish(end, &after)
+        case .abandon:
+            state.retire(&after)
+            after.log(.ended(.environment))
+            state.abandon(&after)
+        }
+    }
+
+    private func open(_ id: StreamID, _ state: inout HandleState, _ after: inout Aftermath) {
+        guard environment.hasTransport else {
+            let failure = SubscriptionFailure.environment(.noTransport)
+            // Neither time nor chance matters to a failure that is not a wait.
+            let action = state.machine.failed(failure, on: id, now: .now, chance: 1, active: environment.isActive)
+            return perform(action, &state, &after)
+        }
+        guard state.cancelling.isEmpty else {
+            state.current = .held(id)
+            return
+        }
+        launch(id, &state)
+    }
+
+    /// Starts the driver of one opening.
+    ///
+    /// Under the lock, so that the opening precedes its own cancellation. The task is nobody's child: the owner that
+    /// happens to cause an opening lends it neither its priority nor its task-local values.
+    private func launch(_ id: StreamID, _ state: inout HandleState) {
+        // A handle that is going is retained by nobody, and its stream is nobody's.
+        guard let launcher = state.launcher else { return }
+        environment.driverStarted()
+        if let task = launcher.launch(id, resuming: state.resumePoint) {
+            state.current = .stream(id, task)
+        } else {
+            environment.driverFinished()
+        }
+    }
+
+    private func note(_ point: ResumePoint?, _ id: StreamID, _ state: inout HandleState) {
+        guard let point, state.machine.isOpen(id) else { return }
+        state.resumePoint = point
+    }
+
+    /// Does what a transaction left to do, under no lock.
+    private func finish(_ after: consuming Aftermath) {
+        if let task = after.cancelled {
+            task.cancel()
+            cancellationSignalled(task)
+        }
+        for task in after.doomed { task.cancel() }
+        if let log = environment.log {
+            for event in after.entries { log(SubscriptionLogEntry(subscription: number, event: event)) }
+        }
+        if let wait = after.dropped { environment.sleeper.drop(wait) }
+        if let wait = after.armed { environment.sleeper.add(wait) }
+        after.pump?.resume()
+        for (waiter, taken) in after.served { waiter.resume(returning: taken) }
+        for watcher in after.watchers { watcher.resume() }
+        after.observation?.changed()
+    }
+
+    /// Starts an opening that was held back until the one before knew of its end.
+    private func cancellationSignalled(_ task: Task<Void, Never>) {
+        state.withLock { state in
+            state.cancelling.removeAll { $0 == task }
+            guard state.cancelling.isEmpty, case .held(let id) = state.current else { return }
+            launch(id, &state)
+        }
+    }
+}
+
+// MARK: - Owners
+
+extension HandleCore {
+    /// Somebody retains the subscription.
+    func retain() {
+        transact { state, after in
+            perform(state.machine.retained(active: environment.isActive), &state, &after)
+        }
+    }
+
+    /// Somebody lets go of it.
+    func release() {
+        transact { state, after in release(&state, &after) }
+    }
+
+    /// Somebody asks for a waiting or an ended stream at once.
+    func retry() {
+        transact { state, after in
+            perform(state.machine.retried(active: environment.isActive), &state, &after)
+        }
+    }
+
+    /// Somebody retains the subscription, and takes its deliveries.
+    ///
+    /// - Returns: The owner's number, and what its iterator is seen by.
+    func join(limit: Int) -> (owner: Int, gauge: Gauge) {
+        let gauge = Gauge()
+        let mailbox = Mailbox(limit: limit, gauge: gauge)
+        let owner = transact { state, after in
+            state.lastOwner += 1
+            state.mailboxes[state.lastOwner] = mailbox
+            if state.machine.isGone { mailbox.abandon(&after.debris) }
+            if state.machine.isOpen { mailbox.mark(.opened) }
+            perform(state.machine.retained(active: environment.isActive), &state, &after)
+            state.goOn(&after)
+            return state.lastOwner
+        }
+        return (owner, gauge)
+    }
+
+    private func release(_ state: inout HandleState, _ after: inout Aftermath) {
+        let action = state.machine.released()
+        if state.machine.holders == 0 {
+            after.payload = state.latest
+            state.latest = nil
+            state.resumePoint = nil
+        }
+        perform(action, &state, &after)
+    }
+
+    /// The next piece of the owner's queue; suspends while there is none.
+    func take(_ owner: Int) async -> Taken {
+        if let taken = takeNow(owner) { return taken }
+        return await withTaskCancellationHandler {
+            await HandOver.wait { waiter in
+                let taken = transact { state, after -> Taken? in
+                    guard let mailbox = state.mailboxes[owner] else { return .detached }
+                    if let taken = mailbox.take() {
+                        state.goOn(&after)
+                        return taken
+                    }
+                    mailbox.wait(waiter)
+                    return nil
+                }
+                if let taken { waiter.resume(returning: taken) }
+            }
+        } onCancel: {
+            detach(owner)
+        }
+    }
+
+    /// What is there; nil where there is nothing yet.
+    private func takeNow(_ owner: Int) -> Taken? {
+        transact { state, after in
+            guard let mailbox = state.mailboxes[owner] else { return .detached }
+            let taken = mailbox.take()
+            if taken != nil { state.goOn(&after) }
+            return taken
+        }
+    }
+
+    /// The owner's count has reached its gauge's call.
+    ///
+    /// - Returns: Whether the deliveries go on; if not, what the iterator still holds is void.
+    func attend(_ owner: Int) -> Bool {
+        transact { state, after in
+            guard let mailbox = state.mailboxes[owner] else { return false }
+            if mailbox.isAbandoned { return false }
+            state.goOn(&after)
+            return true
+        }
+    }
+
+    /// The owner is no more.
+    ///
+    /// May be called again.
+    func detach(_ owner: Int) {
+        transact { state, after in
+            guard let mailbox = state.mailboxes.removeValue(forKey: owner) else { return }
+            after.mailbox = mailbox
+            if let waiter = mailbox.takeWaiter() { after.served.append((waiter, .detached)) }
+            release(&state, &after)
+            state.goOn(&after)
+        }
+    }
+}
+
+// MARK: - Observers
+
+extension HandleCore {
+    /// The status, once it is another than that of the revision; nil when the task is cancelled.
+    func status(after revision: Int) async -> (status: SubscriptionStatus, revision: Int, isLast: Bool)? {
+        while !Task.isCancelled {
+            let next = state.withLock { state -> (SubscriptionStatus, Int, Bool)? in
+                guard state.machine.revision > revision else { return nil }
+                return (state.machine.status, state.machine.revision, state.machine.isGone)
+            }
+            if let next { return next }
+            await change(after: revision)
+        }
+        return nil
+    }
+
+    /// Returns once the revision is another, or the task is cancelled.
+    private func change(after revision: Int) async {
+        let number = state.withLock { state in
+            state.lastWatcher += 1
+            return state.lastWatcher
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { watcher in
+                let mayWait = state.withLock { state in
+                    // The task's own flag is read under the lock: a cancellation before this is seen here, and one
+                    // after it finds the watcher.
+                    guard state.machine.revision == revision, !Task.isCancelled else { return false }
+                    state.watchers[number] = watcher
+                    return true
+                }
+                if !mayWait { watcher.resume() }
+            }
+        } onCancel: {
+            let watcher = state.withLock { $0.watchers.removeValue(forKey: number) }
+            watcher?.resume()
+        }
+    }
+
+    /// How many loops wait for the next status.
+    var watchers: Int { state.withLock { $0.watchers.count } }
+
+    /// The name of the stream or of the wait.
+    var current: StreamID? { state.withLock { $0.machine.current } }
+
+    /// How many changes observers were told of.
+    var revision: Int { state.withLock { $0.machine.revision } }
+
+    /// Whether a driver runs for the current state; false while an opening is held back.
+    var isStarted: Bool {
+        state.withLock { state in
+            if case .stream = state.current { true } else { false }
+        }
+    }
+}
+
+// MARK: - Waits
+
+extension HandleCore {
+    /// The wait of this name is over.
+    func elapsed(_ id: StreamID) {
+        transact { state, after in
+            perform(state.machine.elapsed(id, active: environment.isActive), &state, &after)
+        }
+    }
+}
