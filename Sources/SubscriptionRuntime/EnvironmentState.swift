@@ -13,7 +13,7 @@ final class EnvironmentState: Sendable {
 
     private struct Drivers {
         var running = 0
-        var drained: [CheckedContinuation<Void, Never>] = []
+        var drained: [Waiter] = []
     }
 
     /// Whether there is a transport to open anything by.
@@ -54,7 +54,7 @@ final class EnvironmentState: Sendable {
 
     /// A call into the transport has returned.
     func driverFinished() {
-        let drained = drivers.withLock { drivers -> [CheckedContinuation<Void, Never>] in
+        let drained = drivers.withLock { drivers -> [Waiter] in
             drivers.running -= 1
             guard drivers.running == 0 else { return [] }
             defer { drivers.drained = [] }
@@ -65,7 +65,7 @@ final class EnvironmentState: Sendable {
 
     /// Returns once no call into the transport is under way.
     func drain() async {
-        await withCheckedContinuation { waiter in
+        await Waiter.wait { waiter in
             let isDrained = drivers.withLock { drivers in
                 if drivers.running > 0 { drivers.drained.append(waiter) }
                 return drivers.running == 0

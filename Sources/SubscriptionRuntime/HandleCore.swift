@@ -52,7 +52,10 @@ final class HandleCore: Sendable {
     func activityChanged() {
         transact { state, after in
             let active = environment.isActive
-            if !active { after.doomed = state.cancelling }
+            if !active, !state.cancelling.isEmpty {
+                let doomed = state.cancelling
+                after.leave { $0.doomed = doomed }
+            }
             perform(state.machine.activityChanged(active: active), &state, &after)
         }
     }
@@ -155,7 +158,7 @@ final class HandleCore: Sendable {
             }
             guard let room else { return nil }
             if room > 0 { return room }
-            await withCheckedContinuation { pump in
+            await Waiter.wait { pump in
                 transact { state, after in
                     guard state.machine.isOpen(id) else {
                         after.pump = pump
@@ -187,12 +190,13 @@ final class HandleCore: Sendable {
         var after = Aftermath(isLogging: environment.log != nil)
         let result = state.withLock { state in
             let revision = state.machine.revision
-            if state.machine.hasError { after.status = state.machine.status }
+            if let error = state.machine.error { after.leave { $0.error = error } }
             let result = body(&state, &after)
             if state.machine.revision != revision {
                 after.observation = state.observation
                 if !state.watchers.isEmpty {
-                    after.watchers = Array(state.watchers.values)
+                    let watchers = Array(state.watchers.values)
+                    after.leave { $0.watchers = watchers }
                     state.watchers = [:]
                 }
             }
@@ -219,7 +223,7 @@ final class HandleCore: Sendable {
             guard let waiter = state.launcher else { return }
             let wait = Wait(waiter, id: id, until: until)
             state.current = .wait(wait)
-            after.armed = wait
+            after.leave { $0.armed = wait }
         case .stop:
             state.retire(&after)
             if state.machine.holders > 0 { after.log(.parked) }
@@ -273,20 +277,27 @@ final class HandleCore: Sendable {
 
     /// Does what a transaction left to do, under no lock.
     private func finish(_ after: consuming Aftermath) {
-        if let task = after.cancelled {
+        if let rest = after.rest { finish(rest) }
+        after.pump?.resume()
+        if let (waiter, taken) = after.served { waiter.resume(returning: taken) }
+        if let rest = after.rest {
+            for (waiter, taken) in rest.served { waiter.resume(returning: taken) }
+            for watcher in rest.watchers { watcher.resume() }
+        }
+        after.observation?.changed()
+    }
+
+    private func finish(_ rest: Aftermath.Rest) {
+        if let task = rest.cancelled {
             task.cancel()
             cancellationSignalled(task)
         }
-        for task in after.doomed { task.cancel() }
+        for task in rest.doomed { task.cancel() }
         if let log = environment.log {
-            for event in after.entries { log(SubscriptionLogEntry(subscription: number, event: event)) }
+            for event in rest.entries { log(SubscriptionLogEntry(subscription: number, event: event)) }
         }
-        if let wait = after.dropped { environment.sleeper.drop(wait) }
-        if let wait = after.armed { environment.sleeper.add(wait) }
-        after.pump?.resume()
-        for (waiter, taken) in after.served { waiter.resume(returning: taken) }
-        for watcher in after.watchers { watcher.resume() }
-        after.observation?.changed()
+        if let wait = rest.dropped { environment.sleeper.drop(wait) }
+        if let wait = rest.armed { environment.sleeper.add(wait) }
     }
 
     /// Starts an opening that was held back until the one before knew of its end.
@@ -330,7 +341,7 @@ extension HandleCore {
         let owner = transact { state, after in
             state.lastOwner += 1
             state.mailboxes[state.lastOwner] = mailbox
-            if state.machine.isGone { mailbox.abandon(&after.debris) }
+            if state.machine.isGone { _ = mailbox.abandon() }
             if state.machine.isOpen { mailbox.mark(.opened) }
             perform(state.machine.retained(active: environment.isActive), &state, &after)
             state.goOn(&after)
@@ -398,8 +409,8 @@ extension HandleCore {
     func detach(_ owner: Int) {
         transact { state, after in
             guard let mailbox = state.mailboxes.removeValue(forKey: owner) else { return }
-            after.mailbox = mailbox
-            if let waiter = mailbox.takeWaiter() { after.served.append((waiter, .detached)) }
+            after.leave { $0.mailbox = mailbox }
+            if let waiter = mailbox.takeWaiter() { after.serve(waiter, .detached) }
             release(&state, &after)
             state.goOn(&after)
         }
@@ -429,7 +440,7 @@ extension HandleCore {
             return state.lastWatcher
         }
         await withTaskCancellationHandler {
-            await withCheckedContinuation { watcher in
+            await Waiter.wait { watcher in
                 let mayWait = state.withLock { state in
                     // The task's own flag is read under the lock: a cancellation before this is seen here, and one
                     // after it finds the watcher.

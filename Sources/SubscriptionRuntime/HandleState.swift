@@ -33,10 +33,10 @@ struct HandleState {
     var lastOwner = 0
 
     /// The reading of the stream, suspended until an owner has room.
-    var pump: CheckedContinuation<Void, Never>?
+    var pump: Waiter?
 
     /// The loops over `statuses` that wait for the next.
-    var watchers: [Int: CheckedContinuation<Void, Never>] = [:]
+    var watchers: [Int: Waiter] = [:]
     var lastWatcher = 0
 
     /// What the Observation library knows the handle by, once anybody has read it.
@@ -68,7 +68,7 @@ struct HandleState {
     }
 
     /// Suspends the reading, unless it may go on.
-    mutating func holdBack(_ pump: CheckedContinuation<Void, Never>, _ after: inout Aftermath) {
+    mutating func holdBack(_ pump: Waiter, _ after: inout Aftermath) {
         self.pump = pump
         for mailbox in mailboxes.values where mailbox.sets { mailbox.callAtThreshold() }
         // An iterator that went past its threshold before it could see the call is seen here.
@@ -88,13 +88,15 @@ struct HandleState {
     /// Hands an owner's iterator what it waits for, if that is there.
     func serve(_ mailbox: Mailbox, _ after: inout Aftermath) {
         guard mailbox.waiter != nil, let taken = mailbox.take(), let waiter = mailbox.takeWaiter() else { return }
-        after.served.append((waiter, taken))
+        after.serve(waiter, taken)
     }
 
     /// Adds an accepted batch to every owner's queue.
     func hand(_ batch: Batch, _ after: inout Aftermath) {
         for mailbox in mailboxes.values {
-            if let dropped = mailbox.append(batch, &after.debris) { after.log(.lagged(dropped: dropped)) }
+            var debris: Mailbox.Debris?
+            if let dropped = mailbox.append(batch, &debris) { after.log(.lagged(dropped: dropped)) }
+            if let debris { after.leave { $0.debris.append(debris) } }
             serve(mailbox, &after)
         }
     }
@@ -118,7 +120,8 @@ struct HandleState {
     /// Ends every owner's deliveries at once.
     func abandon(_ after: inout Aftermath) {
         for mailbox in mailboxes.values {
-            mailbox.abandon(&after.debris)
+            let debris = mailbox.abandon()
+            after.leave { $0.debris.append(debris) }
             serve(mailbox, &after)
         }
     }
@@ -129,10 +132,10 @@ struct HandleState {
         case .nothing, .held:
             break
         case .stream(_, let task):
-            after.cancelled = task
+            after.leave { $0.cancelled = task }
             cancelling.append(task)
         case .wait(let wait):
-            after.dropped = wait
+            after.leave { $0.dropped = wait }
         }
         current = .nothing
         release(&after)
@@ -145,34 +148,57 @@ struct HandleState {
 }
 
 /// What a transaction leaves to do once the lock is let go of.
-struct Aftermath {
+///
+/// Most leave one thing or none: what is rare is in one place that is empty then.
+struct Aftermath: ~Copyable {
+    /// What few transactions leave.
+    struct Rest {
+        var cancelled: Task<Void, Never>?
+        /// To be cancelled though another transaction is about to: this one's caller is promised that they are.
+        var doomed: [Task<Void, Never>] = []
+        var served: [(waiter: Mailbox.Waiter, taken: Taken)] = []
+        var watchers: [Waiter] = []
+        var armed: Wait?
+        var dropped: Wait?
+        var entries: [SubscriptionLogEntry.Event] = []
+
+        // Only kept until after the lock: whose deinit runs is not known.
+        var debris: [Mailbox.Debris] = []
+        var mailbox: Mailbox?
+        var error: SubscriptionFailure?
+    }
+
     /// Whether the log is kept.
     let isLogging: Bool
 
-    var cancelled: Task<Void, Never>?
-    /// To be cancelled though another transaction is about to: this one's caller is promised that they are.
-    var doomed: [Task<Void, Never>] = []
-    var pump: CheckedContinuation<Void, Never>?
-    var served: [(waiter: Mailbox.Waiter, taken: Taken)] = []
-    var watchers: [CheckedContinuation<Void, Never>] = []
-    var armed: Wait?
-    var dropped: Wait?
+    var pump: Waiter?
+    /// The first owner that is handed what it waits for; the others are in the rest.
+    var served: (waiter: Mailbox.Waiter, taken: Taken)?
     var observation: StatusObservation?
-    var entries: [SubscriptionLogEntry.Event] = []
-
-    // Only kept until after the lock: whose deinit runs is not known.
-    var debris: [Mailbox.Debris] = []
+    /// Only kept until after the lock.
     var payload: (any AnyObject & Sendable)?
-    var mailbox: Mailbox?
-    var status: SubscriptionStatus?
+    var rest: Rest?
 
     init(isLogging: Bool) {
         self.isLogging = isLogging
     }
 
+    /// Leaves something that few do.
+    mutating func leave(_ body: (inout Rest) -> Void) {
+        var rest = rest.take() ?? Rest()
+        body(&rest)
+        self.rest = rest
+    }
+
+    /// Hands an iterator what it waits for.
+    mutating func serve(_ waiter: Mailbox.Waiter, _ taken: Taken) {
+        if served == nil { served = (waiter, taken) } else { leave { $0.served.append((waiter, taken)) } }
+    }
+
     /// Notes an entry, if the log is kept.
     mutating func log(_ event: @autoclosure () -> SubscriptionLogEntry.Event) {
         guard isLogging else { return }
-        entries.append(event())
+        let event = event()
+        leave { $0.entries.append(event) }
     }
 }

@@ -168,7 +168,7 @@ final class Mailbox {
     /// Adds a batch; an owner whose limit it passes loses its backlog and the batch.
     ///
     /// - Returns: How many payloads the owner has lost since it last was up to date, if this made it lag.
-    func append(_ batch: Batch, _ debris: inout [Debris]) -> Int? {
+    func append(_ batch: Batch, _ debris: inout Debris?) -> Int? {
         guard end == nil else { return nil }
         if isLagging {
             mark(.lagged(dropped: batch.count))
@@ -176,7 +176,7 @@ final class Mailbox {
         }
         guard batch.count - room <= limit - window else {
             let dropped = queued + batch.count
-            drop(&debris, andMark: .lagged(dropped: dropped))
+            debris = drop(andMark: .lagged(dropped: dropped))
             isLagging = true
             return dropped
         }
@@ -202,22 +202,26 @@ final class Mailbox {
     }
 
     /// Ends the deliveries at once, whatever was to come.
-    func abandon(_ debris: inout [Debris]) {
-        drop(&debris, andMark: nil)
+    ///
+    /// - Returns: What was to come.
+    func abandon() -> Debris {
+        let debris = drop(andMark: nil)
         isLagging = false
         end = .failed(.environment(.gone))
         gauge.attention.store(.min, ordering: .sequentiallyConsistent)
+        return debris
     }
 
-    private func drop(_ debris: inout [Debris], andMark cause: Marker?) {
+    private func drop(andMark cause: Marker?) -> Debris {
         var mark = cause
         for case .baseline(let earlier) in pieces[firstPiece...] {
             mark = mark.map { earlier.merged(with: $0) }
         }
-        debris.append(Debris(pieces: pieces))
+        let debris = Debris(pieces: pieces)
         pieces = mark.map { [.baseline($0)] } ?? []
         firstPiece = 0
         queued = 0
+        return debris
     }
 
     // MARK: Out

@@ -56,7 +56,8 @@ struct SubscriptionStateMachine: Sendable {
         case idle
         case connecting(StreamID)
         case open(StreamID)
-        case waiting(StreamID, until: ContinuousClock.Instant)
+        /// The instant is boxed: its size is known to its library alone, and would make the machine's unknown.
+        case waiting(StreamID, until: Box<ContinuousClock.Instant>)
         case ended(SubscriptionFailure?)
         case gone
     }
@@ -76,7 +77,8 @@ struct SubscriptionStateMachine: Sendable {
     /// Rises with each change that observers are told of.
     private(set) var revision = 0
 
-    private var error: SubscriptionFailure?
+    /// The failure that last made the stream wait, park or end.
+    private(set) var error: SubscriptionFailure?
     private var resumptions = 0
     private var events = 0
 
@@ -84,9 +86,6 @@ struct SubscriptionStateMachine: Sendable {
     var status: SubscriptionStatus {
         SubscriptionStatus(stream: stream, error: error, resumptions: resumptions, events: events)
     }
-
-    /// Whether an error is kept.
-    var hasError: Bool { error != nil }
 
     /// Whether the environment has ended.
     var isGone: Bool {
@@ -124,7 +123,7 @@ struct SubscriptionStateMachine: Sendable {
         case .idle: .idle
         case .connecting: .connecting
         case .open: .open
-        case .waiting(_, let until): .waiting(until: until)
+        case .waiting(_, let until): .waiting(until: until.value)
         case .ended(let failure): .ended(failure)
         case .gone: .ended(.environment(.gone))
         }
@@ -288,7 +287,7 @@ struct SubscriptionStateMachine: Sendable {
         let id = nextID()
         attempt += 1
         gap = true
-        state = .waiting(id, until: until)
+        state = .waiting(id, until: Box(until))
         revision += 1
         return .wait(id, until: until)
     }

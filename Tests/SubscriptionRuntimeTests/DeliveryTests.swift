@@ -86,7 +86,7 @@ struct DeliveryTests {
     func theBound() {
         let gauge = Gauge()
         let mailbox = Mailbox(limit: 4, gauge: gauge)
-        var debris: [Mailbox.Debris] = []
+        var debris: Mailbox.Debris?
 
         #expect(mailbox.append(Batch([1, 2]), &debris) == nil)
         guard case .payloads(let batch)? = mailbox.take(), batch.payloads(of: Int.self) == [1, 2] else {

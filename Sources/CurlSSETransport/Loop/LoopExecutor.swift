@@ -32,23 +32,3 @@ final class LoopExecutor: TaskExecutor {
         unsafe job.runSynchronously(on: executor.asUnownedTaskExecutor())
     }
 }
-
-/// A task that waits, to be resumed exactly once, by any thread.
-///
-/// It carries no value: what it waits for is read under a lock afterwards. ThreadSanitizer takes a value that a
-/// continuation carries from a Dispatch queue, and the inlined resumption of an `UnsafeContinuation`, for races.
-struct Waiter: Sendable {
-    private let continuation: CheckedContinuation<Void, Never>
-
-    /// Suspends the calling task.
-    ///
-    /// - Parameter body: Stores the waiter, or resumes it at once. Called before the task suspends.
-    static func wait(_ body: (Waiter) -> Void) async {
-        await withCheckedContinuation { body(Waiter(continuation: $0)) }
-    }
-
-    /// Lets the task go on, on its own executor.
-    func resume() {
-        continuation.resume()
-    }
-}
