@@ -71,6 +71,40 @@ struct DeadlineTests {
         #expect(isAbout(.milliseconds(300), await lasted(server)))
     }
 
+    @Test("silence is found at the time that was asked for, a tenth more or less at most, by the server's clock")
+    func accuracy() async throws {
+        // Long enough to be looked at in common with others first.
+        let limit = Duration.milliseconds(2500)
+        let comments = (0..<6).flatMap { _ in [ReplayServer.Step.pause(.milliseconds(500)), .send(":\n")] }
+        let cases: [(what: String, steps: [ReplayServer.Step], expected: Duration)] = [
+            ("before the head", [], limit),
+            ("after the head", [.send(head)], limit),
+            ("after comments", [.send(head)] + comments, .seconds(3) + limit),
+        ]
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (what, steps, expected) in cases {
+                let server = try ReplayServer(otherwise: [.expectRequest] + steps + [.silence])
+                let transport = try plain(server) {
+                    $0.firstByteTimeout = limit
+                    $0.idleTimeout = limit
+                }
+                group.addTask {
+                    let read = await transport.read(EventSourceRequest())
+                    #expect(read.end == .failed(.network))
+                    #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
+                    let asked = try #require(server.journal.requests.first).instant
+                    let found = try #require(server.journal[connection: 1]?.peerEnded)
+                    let elapsed = asked.duration(to: found)
+                    #expect((expected - limit * 0.1...expected + limit * 0.1).contains(elapsed), "\(what)")
+                    if Setting.count("TRANSPORT_FIGURES", default: 0) > 0 {
+                        Setting.report("silence \(what): \(elapsed), expected \(expected)")
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
     @Test("L6: a head that comes byte by byte is given up at the first-byte deadline, interim heads or not")
     func drip() async throws {
         let drip = ReplayServer.Step.pieces(Array((0..<60).map { "X-Slow-\($0): y\r\n" }.joined().utf8), of: 5)

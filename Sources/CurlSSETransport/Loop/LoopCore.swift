@@ -240,10 +240,9 @@ final class LoopCore {
     /// Sees to it that the transfer's deadline is looked at in time.
     private func arm(_ transfer: LoopTransfer) {
         guard var deadline = transfer.machine?.deadline else { return }
-        // Far ones are looked at on whole seconds, together: thousands of idle streams cost one look a second.
-        if deadline > now &+ 10 * Self.second {
-            deadline = (deadline / Self.second + 1) * Self.second
-        }
+        // Far ones are looked at on the whole second before, together: thousands of idle streams cost one look a second,
+        // and one that has stayed silent until then is given up to the moment.
+        if deadline > now &+ 2 * Self.second { deadline -= deadline % Self.second }
         if let armedAt = transfer.armedAt, armedAt <= deadline { return }
         transfer.armedAt = deadline
         deadlines.insert(.transfer(transfer.id), at: deadline)
