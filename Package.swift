@@ -34,9 +34,13 @@ let package = Package(
             dependencies: ["SubscriptionRuntime"],
             swiftSettings: settings + [.strictMemorySafety()]
         ),
+        // In C, and in the test executable alone.
+        .target(name: "SystemProbe", path: "Tests/SystemProbe"),
         .testTarget(
             name: "CurlSSETransportTests",
-            dependencies: ["CCurl", "CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting"],
+            dependencies: [
+                "CCurl", "CurlSSETransport", "SubscriptionRuntime", "SubscriptionTesting", "SystemProbe",
+            ],
             swiftSettings: settings
         ),
         .testTarget(name: "EventStreamTests", dependencies: ["CurlSSETransport"], swiftSettings: settings),

@@ -141,6 +141,10 @@ extension Configuration {
     }
 
     /// Whom to trust over TLS, and who to be.
+    ///
+    /// Files are looked at for each opening: one that was replaced under its name is heeded by the next, on a connection
+    /// of its own, while streams that are open go on. Replace a certificate and its key in one step, by renaming a
+    /// folder or a link: an opening that finds one without the other fails.
     public struct TLS: Hashable, Sendable {
         /// The lowest version of TLS that is spoken.
         public enum Version: String, Hashable, Sendable {
@@ -153,12 +157,12 @@ extension Configuration {
 
         /// The path of a PEM file of the authorities to trust, in place of the system's.
         ///
-        /// Default: nil.
+        /// Default: nil, the system's unless ``caPath`` is set.
         public var caFile: String?
 
-        /// The path of a directory of authorities to trust, hashed by `openssl rehash`.
+        /// The path of a directory of authorities to trust, hashed by `openssl rehash`, in place of the system's.
         ///
-        /// Default: nil, the system's.
+        /// Default: nil, the system's unless ``caFile`` is set.
         public var caPath: String?
 
         /// The path of a PEM file with the client's certificate, and the chain behind it.

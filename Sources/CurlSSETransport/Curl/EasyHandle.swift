@@ -173,8 +173,11 @@ struct CurlSetupError: Error {
         try set(CURLOPT_SSLVERSION, minimum, "CURLOPT_SSLVERSION")
         try set(CURLOPT_SSL_VERIFYPEER, options.verifiesPeer ? 1 : 0, "CURLOPT_SSL_VERIFYPEER")
         try set(CURLOPT_SSL_VERIFYHOST, options.verifiesPeer ? 2 : 0, "CURLOPT_SSL_VERIFYHOST")
-        if let file = options.caFile { try set(CURLOPT_CAINFO, file, "CURLOPT_CAINFO") }
-        if let path = options.caPath { try set(CURLOPT_CAPATH, path, "CURLOPT_CAPATH") }
+        if options.caFile != nil || options.caPath != nil {
+            // Both, as the one that is not given is the system's otherwise, which stays trusted beside the other.
+            try set(CURLOPT_CAINFO, options.caFile, "CURLOPT_CAINFO")
+            try set(CURLOPT_CAPATH, options.caPath, "CURLOPT_CAPATH")
+        }
         if let certificate = options.clientCertificate { try set(CURLOPT_SSLCERT, certificate, "CURLOPT_SSLCERT") }
         if let key = options.clientKey { try set(CURLOPT_SSLKEY, key, "CURLOPT_SSLKEY") }
         if let pin = options.pinnedPublicKey { try set(CURLOPT_PINNEDPUBLICKEY, pin, "CURLOPT_PINNEDPUBLICKEY") }
@@ -253,6 +256,11 @@ struct CurlSetupError: Error {
             throw CurlSetupError(code: CurlCode(CURLE_BAD_FUNCTION_ARGUMENT), option: name)
         }
         try set(name, unsafe ccurl_easy_setopt_string(pointer, option, value))
+    }
+
+    private func set(_ option: CURLoption, _ value: String?, _ name: String) throws(CurlSetupError) {
+        if let value { return try set(option, value, name) }
+        try set(name, unsafe ccurl_easy_setopt_string(pointer, option, nil))
     }
 
     private func set(_ name: String, _ code: CURLcode) throws(CurlSetupError) {

@@ -42,6 +42,7 @@ final class LoopCore {
     private var sharers: [ConnectionName: Set<UInt64>] = [:]
     /// Connections on which libcurl may hold back the reset of a stream that was left.
     private var resets: Set<ConnectionName> = []
+    private var files = FileVersions()
     private var lastID: UInt64 = 0
     private var commands: [LoopCommand] = []
     private var events: [(generation: UInt32, event: PollEvent)] = []
@@ -292,7 +293,7 @@ final class LoopCore {
     private func connect(_ transfer: LoopTransfer) {
         guard !isClosed else { return }
         do {
-            try transfer.connect(to: multi, now: now)
+            try transfer.connect(to: multi, files: &files, now: now)
             if let key = transfer.easyKey { easies[key] = transfer }
             curlTimerAt = now
             arm(transfer)

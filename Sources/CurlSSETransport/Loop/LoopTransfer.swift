@@ -128,14 +128,23 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
 
     /// Has its place: makes the hop's easy handle.
     ///
+    /// - Parameters:
+    ///   - multi: Takes the handle.
+    ///   - files: Names the configuration's files by what is in them.
+    ///   - now: The loop's time.
     /// - Throws: An error of kind `environment`, or `request`, for what libcurl does not take.
-    func connect(to multi: borrowing MultiHandle, now: UInt64) throws(TransportError) {
+    func connect(
+        to multi: borrowing MultiHandle,
+        files: inout FileVersions,
+        now: UInt64
+    ) throws(TransportError) {
         machine?.admitted(now: now)
         var options = plan.options
         options.url = target.url
         options.isHTTPS = target.origin.scheme == "https"
         options.headerLines = rules.keepsHeaders ? plan.lines : plan.foreignLines
         options.body = keepsBody ? plan.request.body : nil
+        if options.isHTTPS { files.apply(to: &options) }
         do {
             let easy = try EasyHandle.make(options, receiver: self)
             guard multi.add(easy) else {

@@ -1,7 +1,9 @@
+import CCurl
 import CurlSSETransport
-import Glibc
+import Foundation
 import SubscriptionRuntime
 import SubscriptionTesting
+import SystemProbe
 import Testing
 
 private let head = ReplayServer.eventStreamHead
@@ -193,6 +195,117 @@ struct TLSTests {
         #expect(connections[0] != connections[1])
         #expect(connections[0] == connections[2])
         withExtendedLifetime(streams) {}
+    }
+
+    /// Puts a file in another's place, as a rotation does: what has it open keeps what it has.
+    private func replace(_ path: String, with source: String) throws {
+        try Data(contentsOf: URL(filePath: source)).write(to: URL(filePath: path), options: .atomic)
+    }
+
+    @Test("T3: after a client certificate was replaced under its name the next opening presents the new one")
+    func rotatedCertificate() async throws {
+        let server = try twoEvents()
+        let nginx = try await Nginx(to: server)
+        let folder = try TemporaryFolder()
+        func rotate(to name: String) throws {
+            try replace(folder.path("client.key"), with: certificates.folder.path("\(name).key"))
+            try replace(folder.path("client.pem"), with: certificates.folder.path("\(name).pem"))
+        }
+        try rotate(to: "alice")
+        let transport = try plain(
+            nginx.mutualURL,
+            trusting(certificates) {
+                $0.tls.clientCertificate = folder.path("client.pem")
+                $0.tls.clientKey = folder.path("client.key")
+            }
+        )
+        var streams: [PayloadStream<ServerSentEvent>] = []
+        for name in ["alice", "bob", "alice"] {
+            try rotate(to: name)
+            for _ in 0..<2 { streams.append(try await transport.open(EventSourceRequest(), resuming: nil)) }
+        }
+        let requests = server.journal.requests
+        let names = ["CN=alice", "CN=alice", "CN=bob", "CN=bob", "CN=alice", "CN=alice"]
+        #expect(requests.map { $0.field("X-Client") } == names)
+        // Each on a connection of its own time, which two share.
+        let connections = requests.map { $0.field("X-Connection") }
+        #expect(Set(connections).count == 3)
+        #expect(connections[0] == connections[1] && connections[2] == connections[3])
+        server.proceed()
+        for stream in streams {
+            var texts: [String] = []
+            _ = await #expect(throws: SubscriptionFailure.self) {
+                for try await event in stream { texts.append(event.data.text) }
+            }
+            #expect(texts == ["a", "b"])
+        }
+    }
+
+    @Test("T3: nor does a connection that was kept, or its TLS session, keep the old identity for the next opening")
+    func rotatedKeptConnection() async throws {
+        let server = try ReplayServer { _, _ in [.send(ReplayServer.response(404))] }
+        let nginx = try await Nginx(to: server)
+        let folder = try TemporaryFolder()
+        // Certificate and key in one file.
+        func rotate(to name: String) throws {
+            let parts = try ["pem", "key"].map {
+                try Data(contentsOf: URL(filePath: certificates.folder.path("\(name).\($0)")))
+            }
+            try (parts[0] + parts[1]).write(to: folder.url.appendingPathComponent("both.pem"), options: .atomic)
+        }
+        try rotate(to: "alice")
+        let transport = try plain(
+            nginx.mutualURL,
+            trusting(certificates) {
+                $0.httpVersion = .http1_1
+                $0.tls.clientCertificate = folder.path("both.pem")
+            }
+        )
+        for _ in 0..<2 { #expect(await transport.read(EventSourceRequest()).error?.status == 404) }
+        try rotate(to: "bob")
+        #expect(await transport.read(EventSourceRequest()).error?.status == 404)
+        let requests = server.journal.requests
+        #expect(requests.map { $0.field("X-Client") } == ["CN=alice", "CN=alice", "CN=bob"])
+        #expect(requests[0].field("X-Connection") == requests[1].field("X-Connection"))
+    }
+
+    @Test("T3: after a CA file was replaced under its name the next opening trusts whom the new one names")
+    func rotatedAuthority() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let folder = try TemporaryFolder()
+        let file = folder.path("ca.pem")
+        try replace(file, with: certificates.authority)
+        let transport = try plain(nginx.url) { $0.tls.caFile = file }
+        #expect(await transport.read(EventSourceRequest()).payloads.count == 1)
+        try replace(file, with: certificates.otherAuthority)
+        let refused = await transport.read(EventSourceRequest())
+        #expect(refused.error?.curlCode == 60)
+        try replace(file, with: certificates.authority)
+        #expect(await transport.read(EventSourceRequest()).payloads.count == 1)
+        #expect(server.journal.requestCount == 2)
+    }
+
+    @Test("a CA file or path is trusted in place of the system's, which are not even looked at")
+    func authorityAlone() async throws {
+        await #expect(processExitsWith: .success) {
+            let certificates = try Certificates.shared()
+            let server = try oneEvent()
+            let nginx = try await Nginx(to: server)
+            let folder = try TemporaryFolder()
+            let info = try #require(ccurl_version_info()).pointee
+            let system = info.capath ?? info.cainfo
+            probe_watch_files(system)
+            for (file, path) in [(certificates.otherAuthority, nil), (nil, folder.url.path)] as [(String?, String?)] {
+                let read = try await plain(nginx.url) {
+                    $0.tls.caFile = file
+                    $0.tls.caPath = path
+                }.read(EventSourceRequest())
+                #expect(read.error?.curlCode == 60)
+            }
+            #expect(probe_watched_files() == 0)
+            nginx.signal(SIGKILL)
+        }
     }
 
     @Test("S1: the way from https to http is not followed")
