@@ -42,13 +42,6 @@ struct CancellationTests {
         withExtendedLifetime(port) {}
     }
 
-    @Test("while a name is resolved ends the opening")
-    func resolving() async throws {
-        let transport = try plain("http://name.invalid/")
-        let read = await cancelled(transport) { await holds { transport.counters.openings == 1 } }
-        #expect(read.end == .failed(.network))
-    }
-
     @Test("in the middle of TLS closes the connection")
     func handshake() async throws {
         let server = try ReplayServer(otherwise: [.silence])

@@ -53,6 +53,8 @@ struct EasyOptions: Sendable {
     var interface: String?
     /// `HOST:PORT:ADDRESS` lines for CURLOPT_RESOLVE.
     var resolve: [String] = []
+    /// Whether a name is looked up although libcurl has an answer of the last minute.
+    var looksUpAnew = false
 }
 
 /// A libcurl call that failed while a handle was being set up.
@@ -191,6 +193,7 @@ struct CurlSetupError: Error {
         }
         if let path = options.unixSocket { try set(CURLOPT_UNIX_SOCKET_PATH, path, "CURLOPT_UNIX_SOCKET_PATH") }
         if let interface = options.interface { try set(CURLOPT_INTERFACE, interface, "CURLOPT_INTERFACE") }
+        if options.looksUpAnew { try set(CURLOPT_DNS_CACHE_TIMEOUT, 0, "CURLOPT_DNS_CACHE_TIMEOUT") }
         guard !options.resolve.isEmpty else { return }
         unsafe resolveList = try list(options.resolve, option: "CURLOPT_RESOLVE")
         try set("CURLOPT_RESOLVE", unsafe ccurl_easy_setopt_pointer(pointer, CURLOPT_RESOLVE, resolveList))

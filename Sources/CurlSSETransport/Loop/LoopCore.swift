@@ -42,6 +42,9 @@ final class LoopCore {
     private var sharers: [ConnectionName: Set<UInt64>] = [:]
     /// Connections on which libcurl may hold back the reset of a stream that was left.
     private var resets: Set<ConnectionName> = []
+    /// Origins whose last stream or opening failed.
+    private var doubted: Set<Origin> = []
+    private static let mostDoubted = 1024
     private var files = FileVersions()
     private var lastID: UInt64 = 0
     private var commands: [LoopCommand] = []
@@ -293,7 +296,8 @@ final class LoopCore {
     private func connect(_ transfer: LoopTransfer) {
         guard !isClosed else { return }
         do {
-            try transfer.connect(to: multi, files: &files, now: now)
+            let looksUpAnew = doubted.remove(transfer.target.origin) != nil
+            try transfer.connect(to: multi, files: &files, looksUpAnew: looksUpAnew, now: now)
             if let key = transfer.easyKey { easies[key] = transfer }
             curlTimerAt = now
             arm(transfer)
@@ -339,9 +343,20 @@ final class LoopCore {
         disconnect(transfer)
         release(transfer)
         if transfer.isOpen { counters.openStreams.add(-1) }
-        if case .failed = ending { counters.failures.add(1) }
+        if case .failed(let failure) = ending {
+            counters.failures.add(1)
+            if case .network = failure { doubt(transfer.target.origin) }
+        }
         counters.payloads.add(transfer.payloadCount)
         _ = transfer.end(ending, outcome)
+    }
+
+    /// The origin's name may have moved: the next opening looks it up, where libcurl would keep an address for a minute
+    /// whether anybody answers there or not.
+    private func doubt(_ origin: Origin) {
+        // Redirects may lead to any number of origins, and to each of them once.
+        if doubted.count == Self.mostDoubted { doubted.removeFirst() }
+        doubted.insert(origin)
     }
 
     private func resume(_ transfer: LoopTransfer) {

@@ -131,11 +131,13 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// - Parameters:
     ///   - multi: Takes the handle.
     ///   - files: Names the configuration's files by what is in them.
+    ///   - looksUpAnew: Whether an answer of the resolver that libcurl keeps is not used.
     ///   - now: The loop's time.
     /// - Throws: An error of kind `environment`, or `request`, for what libcurl does not take.
     func connect(
         to multi: borrowing MultiHandle,
         files: inout FileVersions,
+        looksUpAnew: Bool,
         now: UInt64
     ) throws(TransportError) {
         machine?.admitted(now: now)
@@ -144,6 +146,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         options.isHTTPS = target.origin.scheme == "https"
         options.headerLines = rules.keepsHeaders ? plan.lines : plan.foreignLines
         options.body = keepsBody ? plan.request.body : nil
+        options.looksUpAnew = looksUpAnew
         if options.isHTTPS { files.apply(to: &options) }
         do {
             let easy = try EasyHandle.make(options, receiver: self)
