@@ -19,6 +19,16 @@ enum ProcessUse {
     /// How many descriptors are open.
     static var descriptors: Int { entries("/proc/self/fd") - 1 }
 
+    /// What the open descriptors are, by proc_pid_fd(5).
+    static var descriptorTargets: [String] {
+        (0..<256).compactMap { number in
+            var target = [CChar](repeating: 0, count: 256)
+            guard readlink("/proc/self/fd/\(number)", &target, target.count - 1) > 0 else { return nil }
+            let bytes = target.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            return "\(number) \(String(decoding: bytes, as: UTF8.self))"
+        }
+    }
+
     /// How many threads run.
     static var threads: Int { entries("/proc/self/task") }
 

@@ -2,6 +2,7 @@ import CurlSSETransport
 import Glibc
 import SubscriptionRuntime
 import SubscriptionTesting
+import SystemProbe
 import Testing
 
 private let head = ReplayServer.eventStreamHead
@@ -51,7 +52,9 @@ private struct Servers {
                     configure(&$0)
                     $0.httpVersion = .http1_1
                 },
-                plain("http://name.invalid/", loop: loop, configure),
+                // A name that is looked up to no end until the batch's.
+                plain("http://held.test/", loop: loop, configure),
+                plain("http://there.test:\(gone.port)/", loop: loop, configure),
             ]
         graphQL = try GraphQLTransport(quiet.url, dialect: GraphQLSSE(), loop: loop)
     }
@@ -88,6 +91,8 @@ private func round(_ servers: Servers, _ random: inout SeededRandom) async {
 private func batch(_ rounds: Int, seed: UInt64) async throws -> (openStreams: Int, faults: Int, connections: Int) {
     let loop = try CurlLoop()
     let servers = try Servers(loop: loop)
+    probe_set_name("there.test", "127.0.0.1")
+    probe_set_name("held.test", "")
     await withTaskGroup { group in
         for worker in 0..<32 {
             group.addTask {
@@ -99,10 +104,14 @@ private func batch(_ rounds: Int, seed: UInt64) async throws -> (openStreams: In
     _ = await holds { servers.graphQL.counters.openStreams == 0 }
     let counters = servers.graphQL.counters
     await loop.shutdown()
+    probe_set_name("held.test", "127.0.0.1")
     var connections = 0
-    for server in servers.servers {
-        _ = await server.reaches { $0.openConnections == 0 }
-        connections += server.journal.openConnections
+    for (number, server) in servers.servers.enumerated() {
+        if !(await server.reaches { $0.openConnections == 0 }) {
+            let left = server.journal.records.filter { $0.ended == nil }
+            Setting.report("server \(number): \(left)")
+            connections += left.count
+        }
         server.stop()
     }
     return (counters.openStreams, counters.faults, connections)
@@ -114,6 +123,7 @@ struct SoakTests {
     func rounds() async throws {
         // A process of its own: other tests open descriptors and threads meanwhile.
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            probe_use_one_heap()
             let total = Setting.count("TRANSPORT_SOAK", default: 1200)
             let size = min(1000, total / 3)
             let seed = UInt64(Setting.count("TRANSPORT_SEED", default: Int.random(in: 0..<Int.max / 2)))
@@ -124,6 +134,7 @@ struct SoakTests {
             let descriptors = ProcessUse.descriptors
             let threads = ProcessUse.threads
             var resident: [Int] = []
+            var heap: [Int] = []
             for number in 1...max(2, total / size - 1) {
                 let left = try await batch(size, seed: seed &+ UInt64(number * 1000))
                 if left != (0, 0, 0) {
@@ -131,20 +142,27 @@ struct SoakTests {
                     failures += 1
                 }
                 resident.append(ProcessUse.resident)
+                heap.append(Int(probe_live_heap()))
             }
             // A thread of the pool takes its time to go.
             if !(await holds { ProcessUse.descriptors <= descriptors && ProcessUse.threads <= threads }) {
-                report("\(descriptors) descriptors became \(ProcessUse.descriptors)")
+                report("\(descriptors) descriptors became \(ProcessUse.descriptors): \(ProcessUse.descriptorTargets)")
                 report("\(threads) threads became \(ProcessUse.threads)")
                 failures += 1
             }
             let growth = (resident.last ?? 0) - (resident.first ?? 0)
             report(
                 "\(total) rounds; \(ProcessUse.descriptors) descriptors, \(ProcessUse.threads) threads; "
-                    + "resident \(resident.map { $0 >> 10 }) KiB"
+                    + "resident \(resident.map { $0 >> 10 }) KiB, live heap \(heap.map { $0 >> 10 }) KiB"
             )
             if growth > Setting.count("TRANSPORT_SOAK_GROWTH", default: 32 << 20) {
                 report("resident memory grew by \(growth) bytes")
+                failures += 1
+            }
+            // The least of each half, as a buffer may just be under way to being freed.
+            let halves = (heap.prefix(heap.count / 2).min() ?? 0, heap.suffix(heap.count / 2).min() ?? 0)
+            if halves.1 - halves.0 > 384 << 10 {
+                report("the heap in use grew by \(halves.1 - halves.0) bytes")
                 failures += 1
             }
             report("\(failures) failures")

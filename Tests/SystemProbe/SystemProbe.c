@@ -8,6 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #define NAMES 64
 
 static struct {
@@ -99,3 +103,19 @@ FILE *fopen(const char *path, const char *mode) {
 // OpenSSL's.
 FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
 #endif
+
+size_t probe_live_heap(void) {
+
+#ifdef __GLIBC__
+  struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+void probe_use_one_heap(void) {
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, 1);
+#endif
+}
