@@ -25,13 +25,17 @@ final class FullBacklog {
             }
             guard result == 0 else { throw Failure(call: name, errno: errno) }
         }
-        descriptors.append(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+        descriptors.append(socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
         try call("bind") { bind($0, $1, $2) }
         try call("getsockname") { getsockname($0, $1, &$2) }
         guard listen(descriptors[0], 0) == 0 else { throw Failure(call: "listen", errno: errno) }
         // A queue of 0 takes one; the others are never answered (listen(2), tcp(7)).
         for _ in 0..<4 {
-            let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+            let client = socket(
+                AF_INET,
+                Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue),
+                0
+            )
             guard client >= 0 else { throw Failure(call: "socket", errno: errno) }
             _ = withUnsafePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

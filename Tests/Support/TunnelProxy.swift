@@ -13,7 +13,7 @@ final class TunnelProxy: Sendable {
 
     /// Starts to listen.
     init() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = Self.address(port: 0)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let result = withUnsafeMutablePointer(to: &address) { pointer in
@@ -58,7 +58,7 @@ final class TunnelProxy: Sendable {
                 let head = readHead(client)
                 let line = head.split(separator: " ")
                 let port = line.count > 1 ? line[1].split(separator: ":").last.flatMap { UInt16($0) } : nil
-                let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+                let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
                 var address = address(port: port ?? 0)
                 let isStopped = state.withLock { state in
                     state.heads.append(head)
