@@ -20,6 +20,9 @@ enum VersionText {
                 "libcurl is set up from any thread: \(word(curl.isThreadsafe))",
                 "a paused HTTP/2 stream is resumed before it is cancelled (libcurl before 8.1): "
                     + word(curl.leaksPausedStreams),
+                "the reset of a cancelled HTTP/2 stream is sent by its neighbour's doing (libcurl before 8.1): "
+                    + word(curl.keepsResets),
+                "HTTP/2 without TLS takes a connection a stream (libcurl before 8.0): " + word(curl.sharesNoPlainHTTP2),
                 "HTTP/2 only when asked for (libcurl 8.10 to 8.13 stalls paused streams): "
                     + word(curl.stallsPausedStreams),
                 "Fixes of libcurl's faults come with your distribution's package, whose version this one does not tell.",

@@ -42,7 +42,10 @@ package struct CurlInfo: Hashable, Sendable {
     /// Before 8.1.0 the frame that resets a cancelled HTTP/2 stream stays in libcurl's buffer until something else is
     /// sent on the connection (`http2_data_done` in lib/http2.c of 7.88.1 sends into the buffer, and does not flush
     /// it).
-    var keepsResets: Bool { number < 0x080100 }
+    package var keepsResets: Bool { number < 0x080100 }
+
+    /// Before 8.0.0 the second stream of a connection that speaks HTTP/2 by prior knowledge fails (curl issue 10643).
+    package var sharesNoPlainHTTP2: Bool { number < 0x080000 }
 
     /// From 8.10 to 8.13 a paused HTTP/2 stream may not get its window back (curl issue 16960): such a stream is not
     /// paused.

@@ -144,8 +144,7 @@ struct CurlSetupError: Error {
             try set(CURLOPT_PIPEWAIT, 1, "CURLOPT_PIPEWAIT")
         case (.http2, false):
             try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE), "CURLOPT_HTTP_VERSION")
-            // Before 8.0.0 the second stream of such a connection fails (curl issue 10643).
-            if CurlGlobal.info.number < 0x080000 { try set(CURLOPT_FRESH_CONNECT, 1, "CURLOPT_FRESH_CONNECT") }
+            if CurlGlobal.info.sharesNoPlainHTTP2 { try set(CURLOPT_FRESH_CONNECT, 1, "CURLOPT_FRESH_CONNECT") }
         case (.automatic, false), (.http1, _):
             try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1), "CURLOPT_HTTP_VERSION")
         }
