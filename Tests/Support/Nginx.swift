@@ -89,7 +89,7 @@ final class Nginx: @unchecked Sendable {
             log: folder.path("log")
         )
         // Written once it listens.
-        let deadline = ContinuousClock.now.advanced(by: .seconds(10))
+        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
         while !FileManager.default.fileExists(atPath: folder.path("pid")) {
             guard ContinuousClock.now < deadline else {
                 let said = (try? String(contentsOfFile: folder.path("error.log"), encoding: .utf8)) ?? "nothing"
