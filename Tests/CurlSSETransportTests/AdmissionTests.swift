@@ -64,7 +64,7 @@ struct AdmissionTests {
     @Test("under any script at most the limit holds places, nobody is lost, and everyone is let in in order")
     func scripts() {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SeededRandom(seed: seed)
+        var random = Seeded(seed: seed)
         var admission = Admission<Int, Int>()
         var inside: [Int: Set<Int>] = [:]
         var line: [Int: [Int]] = [:]
@@ -92,22 +92,5 @@ struct AdmissionTests {
             #expect((inside[key]?.count ?? 0) <= 4, "seed \(seed)")
         }
         #expect(admission.waitingCount == line.values.reduce(0) { $0 + $1.count }, "seed \(seed)")
-    }
-}
-
-/// A generator that replays from its seed (SplitMix64).
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -7,7 +7,7 @@ struct DeadlineHeapTests {
     @Test("entries fall due in the order of their instants, none before its own")
     func order() {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SeededRandom(seed: seed)
+        var random = Seeded(seed: seed)
         var heap = DeadlineHeap<UInt64>()
         var expected: [UInt64] = []
         for _ in 0..<5000 {

@@ -61,7 +61,7 @@ private struct Servers {
 }
 
 /// Opens and cancels, in whatever state that finds the stream.
-private func round(_ servers: Servers, _ random: inout SeededRandom) async {
+private func round(_ servers: Servers, _ random: inout Seeded) async {
     let kind = Int.random(in: 0...servers.transports.count, using: &random)
     let yields = Int.random(in: 0..<40, using: &random)
     let nap = Int.random(in: 0..<4, using: &random)
@@ -96,7 +96,7 @@ private func batch(_ rounds: Int, seed: UInt64) async throws -> (openStreams: In
     await withTaskGroup { group in
         for worker in 0..<32 {
             group.addTask {
-                var random = SeededRandom(seed: seed &+ UInt64(worker))
+                var random = Seeded(seed: seed &+ UInt64(worker))
                 for _ in 0..<rounds / 32 { await round(servers, &random) }
             }
         }

@@ -50,13 +50,13 @@ struct FixtureTests {
     @Test("comes to the same in 200 random cuttings", arguments: Fixture.all)
     func randomCuttings(_ fixture: Fixture) {
         let whole = Outcome(of: [fixture.stream], by: fixture.parser)
-        var generator = SeededGenerator(seed: SeededGenerator.seed)
+        var generator = Seeded(seed: Seeded.ofTheRun)
 
         for _ in 0..<200 {
             let count = Int.random(in: 0...max(1, fixture.stream.count / 3), using: &generator)
             let offsets = (0..<count).map { _ in Int.random(in: 0...fixture.stream.count, using: &generator) }.sorted()
             let cut = Outcome(of: fixture.stream.cut(at: offsets), by: fixture.parser)
-            #expect(cut == whole, "SEED=\(SeededGenerator.seed), cut at \(offsets)")
+            #expect(cut == whole, "SEED=\(Seeded.ofTheRun), cut at \(offsets)")
         }
     }
 

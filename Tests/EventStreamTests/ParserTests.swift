@@ -163,8 +163,8 @@ struct ParserTests {
 
     @Test("random streams of fields and line ends come to the same in random cuttings")
     func randomStreams() {
-        let seed = SeededGenerator.seed
-        var generator = SeededGenerator(seed: seed)
+        let seed = Seeded.ofTheRun
+        var generator = Seeded(seed: seed)
         let pieces = [
             "\n", "\n", "\n\n", "\r", "\r\n", "\r\n\r\n", "data", "data:", "data: ", "data: x", "event: e", "event",
             "id: 1", "id: 2\0", "id", "retry: 10", "retry: 1x", ": c", ":", "foo: bar", "\u{FEFF}", " ", "x", "\0",
@@ -201,8 +201,8 @@ struct ParserTests {
 
     @Test("events keep their order over ten thousand in chunks of 1 to 40 bytes")
     func tenThousandInOrder() {
-        let seed = SeededGenerator.seed
-        var generator = SeededGenerator(seed: seed)
+        let seed = Seeded.ofTheRun
+        var generator = Seeded(seed: seed)
         let stream = (0..<10_000).flatMap { Array("data: \($0)\n\n".utf8) }
         var cuts: [Int] = []
         var offset = Int.random(in: 1...40, using: &generator)

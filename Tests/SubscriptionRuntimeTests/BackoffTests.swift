@@ -378,23 +378,3 @@ final class EarlyClock: SubscriptionClock {
         try await test.sleep(until: isEarly ? deadline - .milliseconds(10) : deadline, tolerance: tolerance)
     }
 }
-
-/// Random numbers that a printed seed brings back (splitmix64).
-struct Seeded: RandomNumberGenerator {
-    let seed: UInt64
-    private var state: UInt64
-
-    /// A generator of the seed; of a new one, or of the one in `SUBSCRIPTION_SEED`, by default.
-    init(seed: UInt64? = nil) {
-        self.seed = seed ?? Seeded.given ?? .random(in: .min ... .max)
-        state = self.seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
-    }
-}

@@ -95,6 +95,11 @@ extension SubscriptionStateMachine.Action {
 }
 
 extension Seeded {
+    /// The numbers of the seed in `SUBSCRIPTION_SEED`, or of a new one.
+    init() {
+        self.init(seed: Seeded.given ?? .random(in: .min ... .max))
+    }
+
     /// The seed of the run to play again.
     static var given: UInt64? {
         ProcessInfo.processInfo.environment["SUBSCRIPTION_SEED"].flatMap { UInt64($0) }

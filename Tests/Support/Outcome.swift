@@ -93,27 +93,12 @@ extension Array where Element == UInt8 {
     }
 }
 
-/// A generator whose run can be repeated from its seed (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    /// `SEED` of the environment, or a random one.
-    static let seed: UInt64 = {
+extension Seeded {
+    /// The seed of this run: `SEED` of the environment, or a random one.
+    static let ofTheRun: UInt64 = {
         let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
         let seed = given ?? UInt64.random(in: 0 ... .max)
         print("event stream cuttings: SEED=\(seed)")
         return seed
     }()
-
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
 }

@@ -65,8 +65,8 @@ struct FixtureReplayTests {
         _ dialect: D,
         expecting payloads: @escaping @Sendable ([Happening]) -> [D.Payload]
     ) async throws where D.Request == EventSourceRequest, D.Payload: Equatable {
-        let seed = SeededGenerator.seed
-        var generator = SeededGenerator(seed: seed)
+        let seed = Seeded.ofTheRun
+        var generator = Seeded(seed: seed)
         var runs: [(fixture: Fixture, sending: Sending)] = []
         // A transport takes no limit of 0 bytes.
         for fixture in Fixture.all where fixture.parser.maxEventBytes > 0 {

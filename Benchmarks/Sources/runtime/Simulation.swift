@@ -21,19 +21,6 @@ private enum Jitter: String, CaseIterable {
     }
 }
 
-/// Numbers that are the same in every run: the system's cost a call each.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
-    }
-}
-
 func simulateBackoff(handles count: Int) {
     print("| outage s | jitter | opens a handle | peak attempts/s | peak re-opens/s | half open s | 99 % open s |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
@@ -43,7 +30,8 @@ func simulateBackoff(handles count: Int) {
 }
 
 private func simulate(_ jitter: Jitter, outage: Int, count: Int) {
-    var generator = SplitMix(state: 1)
+    // The same numbers in every run: the system's cost a call each.
+    var generator = Seeded(seed: 1)
     let span = outage + 91
     // By the fifth of a second.
     var attempts = [Int](repeating: 0, count: span * 5)
