@@ -93,19 +93,23 @@ public final class TestClock: SubscriptionClock {
     ///
     /// - Parameter instant: Where to; an instant that is past moves nothing.
     public func advance(to instant: Instant) {
+        move { _ in instant }
+    }
+
+    /// Moves the clock, and wakes whom it passes, the earliest deadline first.
+    ///
+    /// - Parameter duration: How far; a negative one moves nothing. What several threads say at once adds up.
+    public func advance(by duration: Duration) {
+        move { $0.advanced(by: duration) }
+    }
+
+    private func move(_ target: (Instant) -> Instant) {
         let woken = state.withLock { state -> [Sleeper] in
-            state.now = max(state.now, instant)
+            state.now = max(state.now, target(state.now))
             let due = state.sleepers.filter { $0.value.until <= state.now }
             for number in due.keys { state.sleepers[number] = nil }
             return due.values.sorted { $0.until < $1.until }
         }
         for sleeper in woken { sleeper.continuation.resume() }
-    }
-
-    /// Moves the clock, and wakes whom it passes, the earliest deadline first.
-    ///
-    /// - Parameter duration: How far; a negative one moves nothing.
-    public func advance(by duration: Duration) {
-        advance(to: now.advanced(by: duration))
     }
 }

@@ -40,4 +40,22 @@ struct TestClockTests {
         await #expect(throws: CancellationError.self) { try await sleep.value }
         #expect(clock.sleepers == 0)
     }
+
+    @Test("moved on by several threads at once goes as far as all of them say")
+    func movedAtOnce() async {
+        let clock = TestClock()
+        let start = clock.now
+
+        await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<10_000 { clock.advance(by: .nanoseconds(1)) }
+                }
+            }
+        }
+
+        #expect(start.duration(to: clock.now) == .nanoseconds(40_000))
+        clock.advance(by: .seconds(-1))
+        #expect(start.duration(to: clock.now) == .nanoseconds(40_000))
+    }
 }
