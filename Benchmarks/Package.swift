@@ -8,12 +8,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-// What the libraries call `package`, by the name that SwiftPM gives the package above: its folder's.
-let libraryPackage = String(
-    (Context.packageDirectory.split(separator: "/").dropLast().last ?? "").lowercased()
-        .map { $0.isLetter || $0.isNumber ? $0 : "_" }
-)
-
 let warnings: [CSetting] = [.unsafeFlags(["-Wall", "-Wextra"])]
 
 let package = Package(
@@ -41,9 +35,7 @@ let package = Package(
                 .product(name: "SubscriptionRuntime", package: "swift-subscriptions"),
                 .product(name: "SubscriptionTesting", package: "swift-subscriptions"),
             ],
-            packageAccess: false,
-            // Some hundred thousand waits on a virtual clock need a draw each: the initializer is the package's own.
-            swiftSettings: settings + [.unsafeFlags(["-package-name", libraryPackage])]
+            swiftSettings: settings
         ),
         // In C and here, so that one build makes all that a figure needs, with one compiler.
         .executableTarget(name: "loadserver", cSettings: warnings),

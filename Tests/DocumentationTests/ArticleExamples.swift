@@ -24,6 +24,21 @@ func resumption() async throws {
     #expect(await ledger.fetches == 2)
 }
 
+@Test("a server that is down is left alone for half a second at least")
+func firstWait() async {
+    let clock = TestClock()
+    let transport = ScriptedTransport<PriceQuery, Price>()
+    let environment = SubscriptionEnvironment(transport: transport, clock: clock, chance: 0)
+    let retention = environment.handle(for: query).retain()
+
+    await transport.nextOpening().fail(.network(Dropped()))
+
+    let wait = clock.now.duration(to: await clock.nextDeadline())
+    #expect(wait == .milliseconds(500))
+    retention.release()
+    #expect(environment.waiting == 0)
+}
+
 // What the articles' examples stand on, and the examples over a socket.
 
 struct PriceQuery: Hashable {

@@ -148,12 +148,15 @@ final class Herd {
     private(set) var attempts: [Int] = []
     private(set) var open: [Int] = []
 
-    init(_ count: Int, rule: HerdServer.Rule = .accept, unit: @escaping @Sendable () -> Double = { .random(in: 0...1) })
-    {
+    init(
+        _ count: Int,
+        rule: HerdServer.Rule = .accept,
+        drawing: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+    ) {
         server = HerdServer(readOn: thread)
         server.follow(rule)
         start = clock.now
-        let environment = SubscriptionEnvironment(transport: server, clock: clock, unit: unit)
+        let environment = SubscriptionEnvironment(transport: server, clock: clock, drawing: drawing)
         self.environment = environment
         handles = (0..<count).map { environment.handle(for: $0) }
         retentions = handles.map { $0.retain() }
@@ -166,7 +169,7 @@ final class Herd {
         while true {
             thread.run { false }
             // A sleeper that sleeps after the clock moved sleeps for what is not due: it has told all that was.
-            let waits = environment.waits
+            let waits = environment.waiting
             if waits + server.open == handles.count, waits == 0 || clock.sleepers > 0 { return }
             sched_yield()
         }
@@ -305,7 +308,7 @@ func measureParking(handles count: Int, rounds: Int) {
     print("0,\(resident[0])")
     for round in 1...rounds {
         herd.environment.isActive = false
-        precondition(herd.environment.waits == 0)
+        precondition(herd.environment.waiting == 0)
         herd.environment.isActive = true
         herd.rest()
         resident.append(residentBytes())
@@ -324,11 +327,11 @@ func measureParking(handles count: Int, rounds: Int) {
 
 /// L08: what part of a herd comes back in the fullest tick, by what draws the chance.
 func measureChance(handles count: Int) {
-    for (name, unit) in [
+    for (name, drawing) in [
         ("constant", { @Sendable in 0.5 }), ("default", { @Sendable in .random(in: 0...1) }),
     ] {
         let began = ContinuousClock.now
-        let herd = Herd(count, unit: unit)
+        let herd = Herd(count, drawing: drawing)
         herd.loseAll()
         while herd.server.open < count { herd.step() }
         let fullest = zip(herd.open.dropFirst(), herd.open).map { $0 - $1 }.max() ?? 0

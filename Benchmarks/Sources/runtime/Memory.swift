@@ -39,7 +39,7 @@ func measureMemory(_ state: String, count: Int) async {
             while transport.live <= number { await Task.yield() }
         } else {
             opening.fail(.network(Dropped()))
-            while environment.waits <= number { await Task.yield() }
+            while environment.waiting <= number { await Task.yield() }
         }
     }
     let each = Double(residentBytes() - before) / Double(count)

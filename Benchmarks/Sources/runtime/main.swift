@@ -10,8 +10,8 @@ let usage = """
            runtime memory idle|waiting|open|transport [COUNT]
                                                     bytes a handle; default 100000, one state a process
            runtime outage [HANDLES] [SECONDS]       L01, L07: an outage; default 1000000 handles, 60 s; CSV on stdout
-           runtime capacity [HANDLES]               L03: a server that accepts a hundredth a second; default 100000
-           runtime flapping [HANDLES] [SECONDS]     L04: a server that accepts and drops; default 20000, 600 s
+           runtime capacity [HANDLES]               L03: a server that accepts a hundredth a second; default 1000000
+           runtime flapping [HANDLES] [SECONDS]     L04: a server that accepts and drops; default 200000, 600 s
            runtime parking [HANDLES] [ROUNDS]       L06: memory over parkings; default 100000 handles, 50 rounds
            runtime chance [HANDLES]                 L08: what one chance for all does
            runtime backoff [HANDLES]                L02: the backoff alone, simulated
@@ -30,8 +30,8 @@ case "payloads": await measurePayloads(number(1, or: 1_000_000))
 case "count": countPayloads(owners: number(1, or: 1), count: number(2, or: 100_000))
 case "memory": await measureMemory(words.dropFirst().first ?? "idle", count: number(2, or: 100_000))
 case "outage": measureOutage(handles: number(1, or: 1_000_000), seconds: number(2, or: 60))
-case "capacity": measureCapacity(handles: number(1, or: 100_000))
-case "flapping": measureFlapping(handles: number(1, or: 20_000), seconds: number(2, or: 600))
+case "capacity": measureCapacity(handles: number(1, or: 1_000_000))
+case "flapping": measureFlapping(handles: number(1, or: 200_000), seconds: number(2, or: 600))
 case "parking": measureParking(handles: number(1, or: 100_000), rounds: number(2, or: 50))
 case "chance": measureChance(handles: number(1, or: 1_000))
 case "backoff": simulateBackoff(handles: number(1, or: 1_000_000))
