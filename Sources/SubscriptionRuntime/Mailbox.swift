@@ -109,9 +109,11 @@ final class Mailbox {
     /// Something to resume once the handle's lock is let go.
     typealias Waiter = HandOver<Taken>
 
-    /// What was dropped under the lock and is to be let go of after it: a payload's deinit is not ours to run there.
+    /// What was dropped under the lock and is to be let go of after it: a payload's deinit is not ours to run there, nor
+    /// that of what a failure carries.
     struct Debris {
         fileprivate var pieces: [Piece]
+        fileprivate var end: End?
     }
 
     let gauge: Gauge
@@ -205,7 +207,8 @@ final class Mailbox {
     ///
     /// - Returns: What was to come.
     func abandon() -> Debris {
-        let debris = drop(andMark: nil)
+        var debris = drop(andMark: nil)
+        debris.end = end
         isLagging = false
         end = .failed(.environment(.gone))
         gauge.attention.store(.min, ordering: .sequentiallyConsistent)

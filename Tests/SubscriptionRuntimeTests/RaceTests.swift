@@ -258,6 +258,42 @@ struct RaceTests {
     }
 
     // M09
+    @Test("may release inside a failure's deinit, wherever the failure is let go of")
+    func releasedInAFailuresDeinit() async throws {
+        struct Refusal: Error {
+            var releasing: Releasing
+        }
+        let rig = Rig()
+        let refusal = { SubscriptionFailure.request(Refusal(releasing: Releasing(rig.handle.retain()))) }
+        // Refused, and its loop does not go on to learn of it.
+        let unlooped = rig.handle.deliveries()
+        var opening = await rig.openStream()
+        opening.fail(refusal())
+        await rig.handle.reaches { $0.isRefused }
+        // Replaced by the next, and cleared by an opening.
+        rig.handle.retry()
+        await rig.transport.nextOpening().fail(refusal())
+        await rig.handle.reaches { $0.isRefused }
+        rig.handle.retry()
+        opening = await rig.openStream()
+        // Only the owner has the first by now.
+        let unloopedToo = rig.handle.deliveries()
+        opening.fail(refusal())
+        await rig.handle.reaches { $0.isRefused }
+        rig.handle.retry()
+        opening = await rig.openStream()
+
+        await rig.environment.end()
+
+        #expect(rig.handle.status.isGone)
+        for deliveries in [unlooped, unloopedToo] {
+            await #expect(throws: SubscriptionEnd.self) {
+                for try await _ in deliveries {}
+            }
+        }
+    }
+
+    // M09
     @Test("may release inside a transport's cancellation")
     func releasedInACancellation() async {
         let held = Lock<[Retention]>([])
