@@ -10,7 +10,8 @@ struct EndTests {
     func everyState() async {
         let transport = Transport()
         let environment = Environment(transport: transport, clock: TestClock())
-        let handles = ["idle", "connecting", "open", "waiting", "refused"].map { environment.handle(for: $0) }
+        let states = ["idle", "connecting", "open", "waiting", "refused", "completed"]
+        let handles = states.map { environment.handle(for: $0) }
         let retentions = handles.dropFirst().map { $0.retain() }
         for _ in retentions {
             let opening = await transport.nextOpening()
@@ -18,12 +19,16 @@ struct EndTests {
             case "open": opening.accept()
             case "waiting": opening.fail(.dropped)
             case "refused": opening.fail(.refused)
+            case "completed":
+                opening.accept()
+                opening.complete()
             default: break
             }
         }
         await handles[2].reaches { $0.isOpen }
         await handles[3].reaches { $0.isWaiting }
         await handles[4].reaches { $0.isRefused }
+        await handles[5].reaches { $0.isCompleted }
 
         // What `end()` does before its first suspension.
         environment.core.end()
@@ -38,27 +43,98 @@ struct EndTests {
         #expect(environment.waits == 0)
         await environment.end()
         #expect(environment.running == 0)
-        #expect(transport.opened == 4)
+        #expect(transport.opened == 5)
         #expect(transport.unclosed == 0)
     }
 
-    // I02, I03
-    @Test("asked for twice returns twice, once no call into the transport runs")
-    func twice() async {
+    // I01
+    @Test("ends a parked subscription for good")
+    func parked() async {
         let rig = Rig()
+        rig.environment.isActive = false
         let retention = rig.handle.retain()
-        _ = await rig.openStream()
-        let environment = rig.environment
 
-        async let first: Void = environment.end()
-        async let second: Void = environment.end()
-        _ = await (first, second)
+        rig.environment.core.end()
 
-        #expect(environment.running == 0)
-        #expect(rig.transport.unclosed == 0)
         #expect(rig.handle.status.isGone)
         retention.release()
         #expect(rig.handle.status.isGone)
+        #expect(rig.transport.opened == 0)
+    }
+
+    // I02, I03
+    @Test("asked for twice, and let go of, returns twice, once no call into the transport runs, and is told of once")
+    func twice() async {
+        let threads = AtOnce(3)
+        for _ in 0..<Seeded.races {
+            let transport = Transport()
+            let held = Lock<Environment?>(Environment(transport: transport, clock: TestClock()))
+            let handles = ["connecting", "open"].compactMap { name in held.withLock { $0?.handle(for: name) } }
+            let retentions = handles.map { $0.retain() }
+            for _ in handles {
+                let opening = await transport.nextOpening()
+                if opening.request == "open" { opening.accept() }
+            }
+            await handles[1].reaches { $0.isOpen }
+            let revisions = handles.map(\.revision)
+            @Sendable func take() -> Environment? { held.withLock { $0 } }
+
+            await threads.run(
+                { await take()?.end() },
+                { await take()?.end() },
+                { _ = held.withLock { $0.take() } }
+            )
+
+            // Whoever let go of it last, by its end or by its deinit.
+            #expect(handles.allSatisfy { $0.status.isGone })
+            #expect(zip(handles, revisions).allSatisfy { $0.revision == $1 + 1 })
+            await handles[0].environment.drain()
+            #expect(transport.unclosed == 0)
+            for retention in retentions { retention.release() }
+            #expect(handles.allSatisfy { $0.status.isGone })
+        }
+    }
+
+    // M08
+    @Test("by its deinit, while handles are asked for, retained and looped over, leaves none of them live")
+    func letGoOfWhileHandlesAreRetained() async {
+        let threads = AtOnce(4)
+        for _ in 0..<Seeded.races {
+            let transport = Transport(.init(acceptsAtOnce: true))
+            let held = Lock<Environment?>(Environment(transport: transport, clock: TestClock()))
+            let handles = (0..<2).compactMap { number in held.withLock { $0?.handle(for: "\(number)") } }
+            let retained = Lock<[(Handle, Retention)]>([])
+            let looped = Lock<SubscriptionEnd?>(nil)
+
+            await threads.run(
+                { _ = held.withLock { $0.take() } },
+                {
+                    let retention = handles[0].retain()
+                    retained.withLock { $0.append((handles[0], retention)) }
+                },
+                {
+                    guard let handle = held.withLock({ $0 })?.handle(for: "2") else { return }
+                    let retention = handle.retain()
+                    retained.withLock { $0.append((handle, retention)) }
+                },
+                {
+                    do throws(SubscriptionEnd) {
+                        for try await _ in handles[1].deliveries() {}
+                    } catch {
+                        looped.withLock { $0 = error }
+                    }
+                }
+            )
+
+            guard case .environment(.gone)? = looped.withLock({ $0 }) else {
+                Issue.record("the loop ended by \(String(describing: looped.withLock { $0 }))")
+                return
+            }
+            #expect(retained.withLock { $0.allSatisfy { $0.0.status.isGone } })
+            await handles[0].environment.drain()
+            #expect(transport.live == 0)
+            #expect(transport.unclosed == 0)
+        }
     }
 
     // I04
@@ -165,7 +241,7 @@ struct EndTests {
         retention.release()
     }
 
-    // I09, M08
+    // I09
     @Test("while handles are asked for and retained leaves none of them live")
     func whileHandlesAreRetained() async {
         for round in 0..<Seeded.count(200, full: 10_000) {
@@ -179,8 +255,10 @@ struct EndTests {
             }
 
             await environment.end()
+            let live = transport.live
             let retained = await retaining.value
 
+            #expect(live == 0)
             #expect(retained.allSatisfy { $0.0.status.isGone })
             await environment.end()
             #expect(transport.unclosed == 0)
