@@ -91,6 +91,42 @@ struct PaceTests {
         }
     }
 
+    // H03, H05
+    @Test(
+        "on real threads are not slowed by one that is stuck, and that one is told how many it lost",
+        arguments: [1, 2]
+    )
+    func stuckOnRealThreads(fast: Int) async throws {
+        let count = Seeded.count(20_000, full: 1_000_000)
+        let transport = Transport()
+        let environment = Environment(transport: transport, clock: TestClock())
+        let handle = environment.handle(for: "prices")
+        // Begins its loop and never asks again, until all is over.
+        var stuck = handle.deliveries(limit: 64).makeAsyncIterator()
+        let deliveries = (0..<fast).map { _ in handle.deliveries(limit: 256) }
+        let opening = await transport.nextOpening()
+        opening.accept()
+        #expect(try await stuck.next() == .baseline(.opened))
+
+        let loops = deliveries.map { deliveries in Task { try await Self.take(deliveries) } }
+        opening.feed(contentsOf: Array(1...count))
+        opening.complete()
+        for (number, loop) in loops.enumerated() {
+            let taken = try await loop.value
+            let lost = taken.baselines.reduce(0) { if case .lagged(let dropped) = $1 { $0 + dropped } else { $0 } }
+            #expect(taken.payloads + lost == count && taken.isInOrder)
+            // An owner that is alone but for a stuck one is alone.
+            if fast == 1 { #expect(taken.baselines == [.opened]) }
+            Seeded.report(
+                "owner \(number) of \(fast) beside a stuck one: \(taken.baselines.count - 1) lags, "
+                    + "\(lost) of \(count) payloads lost"
+            )
+        }
+
+        #expect(try await stuck.next() == .baseline(.lagged(dropped: count)))
+        #expect(try await stuck.next() == nil)
+    }
+
     // H20
     @Test("that join between a payload's reading and its acceptance get it once, and nothing before it after it")
     func joinedInBetween() async throws {
