@@ -179,28 +179,34 @@ struct RetryTests {
     }
 
     // D10
-    @Test("at every wait of a server that is down keeps no wait behind")
+    @Test("at every wait of a server that is down keeps no wait and no memory behind")
     func againAndAgain() async {
-        let rig = Rig()
-        let rounds = Seeded.count(2000, full: 10_000)
-        let retention = rig.handle.retain()
-        let failures = Task {
-            for _ in 0...rounds { await rig.transport.nextOpening().fail(.dropped) }
-        }
+        // A process of its own: its memory is this test's alone.
+        await #expect(processExitsWith: .success) {
+            let rig = Rig()
+            let rounds = Seeded.count(2000, full: 10_000)
+            let retention = rig.handle.retain()
+            let failures = Task {
+                for _ in 0...rounds { await rig.transport.nextOpening().fail(.dropped) }
+            }
 
-        // The sleep has begun: one whose wait is dropped before that ends at once, and another is begun.
-        _ = await rig.clock.nextDeadline()
-        for _ in 0..<rounds {
+            // The sleep has begun: one whose wait is dropped before that ends at once, and another is begun.
+            _ = await rig.clock.nextDeadline()
+            var resident = 0
+            for round in 0..<rounds {
+                if round == rounds / 2 { resident = ProcessMemory.resident }
+                await rig.handle.reaches { $0.isWaiting }
+                rig.handle.retry()
+            }
+            #expect(ProcessMemory.resident - resident <= ProcessMemory.slack)
+
+            await failures.value
             await rig.handle.reaches { $0.isWaiting }
-            rig.handle.retry()
+            #expect(rig.transport.opened == rounds + 1)
+            #expect(rig.environment.waits == 1)
+            #expect(rig.environment.core.state.sleeper.armings == 1)
+            retention.release()
+            #expect(rig.environment.waits == 0)
         }
-
-        await failures.value
-        await rig.handle.reaches { $0.isWaiting }
-        #expect(rig.transport.opened == rounds + 1)
-        #expect(rig.environment.waits == 1)
-        #expect(rig.environment.core.state.sleeper.armings == 1)
-        retention.release()
-        #expect(rig.environment.waits == 0)
     }
 }

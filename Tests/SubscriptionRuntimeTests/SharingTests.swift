@@ -69,13 +69,22 @@ struct SharingTests {
     }
 
     // G05, G09, A23
-    @Test("leave nothing behind once their handle is let go of")
-    func letGoOf() {
-        let environment = Environment(transport: nil)
+    @Test("leave nothing behind once their handle is let go of, and no memory")
+    func letGoOf() async {
+        // A process of its own: its memory is this test's alone.
+        await #expect(processExitsWith: .success) {
+            let environment = Environment(transport: nil)
+            let count = Seeded.count(100_000, full: 1_000_000)
+            var resident = 0
 
-        for number in 0..<Seeded.count(100_000, full: 1_000_000) { _ = environment.handle(for: "\(number)") }
+            for number in 0..<count {
+                if number == count / 2 { resident = ProcessMemory.resident }
+                _ = environment.handle(for: "\(number)")
+            }
 
-        #expect(environment.registered == 0)
+            #expect(environment.registered == 0)
+            #expect(ProcessMemory.resident - resident <= ProcessMemory.slack)
+        }
     }
 
     // G06, M06
