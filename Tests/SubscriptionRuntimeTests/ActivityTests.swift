@@ -17,6 +17,7 @@ struct ActivityTests {
         #expect(rig.handle.status.isIdle)
         opening.fail(.dropped)
         await opening.closing()
+        await rig.rest()
         #expect(rig.handle.status.isIdle)
         #expect(rig.handle.error == nil)
         rig.environment.isActive = true
@@ -196,6 +197,7 @@ struct ActivityTests {
         #expect(rig.transport.mostLive <= 1)
         environment.isActive = false
 
+        #expect(rig.transport.live == 0)
         #expect(rig.handle.status.isIdle)
         #expect(!rig.handle.isStarted)
         await environment.end()
@@ -292,24 +294,35 @@ struct ActivityTests {
             let opening = await transport.nextOpening()
             openings.append(opening)
             guard let number = Int(opening.request) else { continue }
-            switch number % 4 {
+            switch number % 5 {
             case 0: opening.accept()
             case 1: opening.fail(.dropped)
             case 2: opening.fail(.refused)
+            case 3:
+                opening.accept()
+                opening.complete()
             default: break
             }
-            await handles[number].reaches { $0.isConnecting == (number % 4 == 3) }
+            await handles[number].reaches { status in
+                switch number % 5 {
+                case 0: status.isOpen
+                case 1: status.isWaiting
+                case 2: status.isRefused
+                case 3: status.isCompleted
+                default: status.isConnecting
+                }
+            }
         }
 
         environment.isActive = false
 
-        #expect(environment.waits == 0)
-        for opening in openings { await opening.closing() }
         #expect(transport.live == 0)
+        #expect(environment.waits == 0)
         #expect(!handles.contains { $0.isActive })
+        for opening in openings { await opening.closing() }
         environment.isActive = true
         for (number, handle) in handles.enumerated() {
-            #expect(handle.isActive == (number < owned && number % 4 != 2))
+            #expect(handle.isActive == (number < owned && ![2, 3].contains(number % 5)))
         }
         await environment.end()
         #expect(environment.running == 0)
@@ -375,6 +388,41 @@ struct ActivityTests {
         for _ in 0..<4 { taken.append(try await deliveries.next()) }
         #expect(taken == [.baseline(.opened), .payload(1), .payload(2), .baseline(.resumed(1))])
         #expect(rig.handle.events == 2)
+    }
+
+    // E16
+    @Test("flipped at the moment a handle is made and retained leaves it in no other state")
+    func flippedAsItIsRetained() async {
+        let transport = Transport()
+        let environment = Environment(transport: transport, clock: TestClock())
+        let threads = AtOnce(2)
+        let held = Lock<[(handle: Handle, retention: Retention)]>([])
+        for round in 0..<Seeded.count(1000, full: 10_000) {
+            for isActive in [false, true] {
+                let live = Lock(0)
+                await threads.run(
+                    {
+                        let handle = environment.handle(for: "\(round) \(isActive)")
+                        let retention = handle.retain()
+                        held.withLock { $0.append((handle, retention)) }
+                    },
+                    {
+                        environment.isActive = isActive
+                        live.withLock { $0 = transport.live }
+                    }
+                )
+
+                if !isActive { #expect(live.withLock { $0 } == 0) }
+                #expect(held.withLock { $0.allSatisfy { $0.handle.isActive == isActive } })
+            }
+            held.withLock { held in
+                defer { held = [] }
+                return held
+            }.forEach { $0.retention.release() }
+        }
+        await environment.end()
+        #expect(environment.running == 0)
+        #expect(transport.unclosed == 0)
     }
 
     // E16

@@ -115,7 +115,7 @@ struct BackoffTests {
             await rig.transport.nextOpening().fail(.dropped)
             rig.clock.advance(to: await rig.clock.nextDeadline())
         }
-        for _ in 0..<3 {
+        for _ in 0..<8 {
             let opening = await rig.openStream()
             opening.feed(1)
             opening.fail(.dropped)
@@ -206,35 +206,52 @@ struct BackoffTests {
 
     // C10
     @Test("spreads its waits evenly over the upper half of the step, each handle by itself")
-    func spreadsEvenly() {
-        var generator = Seeded()
-        let draws = 100_000
-        var first: [Double] = []
-        var second: [Double] = []
-        for _ in 0..<draws {
-            for handle in 0..<2 {
-                let delay = Backoff.delay(
-                    after: 3,
-                    chance: Double.random(in: 0...1, using: &generator),
-                    retryAfter: nil
-                )
-                #expect(delay >= .seconds(4) && delay <= .seconds(8))
-                let part = (delay - .seconds(4)) / .seconds(4)
-                if handle == 0 { first.append(part) } else { second.append(part) }
+    func spreadsEvenly() async throws {
+        let generator = Lock(Seeded())
+        let seed = generator.withLock { $0.seed }
+        let clock = TestClock()
+        let transport = Transport()
+        let environment = Environment(
+            transport: transport,
+            clock: clock,
+            drawing: { generator.withLock { .random(in: 0...1, using: &$0) } }
+        )
+        let handles = ["first", "second"].map { environment.handle(for: $0) }
+        let retentions = handles.map { $0.retain() }
+        let draws = Seeded.count(5000, full: 100_000)
+        var parts: [String: [Double]] = [:]
+        for round in 0..<draws {
+            let step = Backoff.step(round)
+            for _ in handles {
+                let opening = await transport.nextOpening()
+                let handle = environment.handle(for: opening.request)
+                opening.fail(.dropped)
+                let until = try #require(await handle.reaches { $0.isWaiting }.until)
+                let delay = clock.now.duration(to: until)
+                guard delay >= step / 2, delay <= step else {
+                    Issue.record("a wait of \(delay) in a step of \(step), seed \(seed)")
+                    return
+                }
+                parts[opening.request, default: []].append((delay - step / 2) / (step / 2))
             }
+            for handle in handles { handle.retry() }
         }
+        for retention in retentions { retention.release() }
+        let first = try #require(parts["first"])
+        let second = try #require(parts["second"])
 
         // Kolmogorov-Smirnov against the uniform law: 1.95 / sqrt(n) is p = 0.001.
-        let sorted = first.sorted()
-        let distance = sorted.enumerated().reduce(0) { worst, point in
-            max(worst, abs(Double(point.offset) / Double(draws) - point.element))
+        for sorted in [first.sorted(), second.sorted()] {
+            let distance = sorted.enumerated().reduce(0) { worst, point in
+                max(worst, abs(Double(point.offset) / Double(draws) - point.element))
+            }
+            #expect(distance < 1.95 / Double(draws).squareRoot(), "seed \(seed)")
         }
-        #expect(distance < 1.95 / Double(draws).squareRoot(), "seed \(generator.seed)")
 
         let mean = 0.5
         let covariance = zip(first, second).reduce(0) { $0 + ($1.0 - mean) * ($1.1 - mean) } / Double(draws)
         // The correlation of independent draws has a deviation of 1 / sqrt(n); four of them.
-        #expect(abs(covariance * 12) < 4 / Double(draws).squareRoot(), "seed \(generator.seed)")
+        #expect(abs(covariance * 12) < 4 / Double(draws).squareRoot(), "seed \(seed)")
     }
 
     // C12
@@ -276,7 +293,7 @@ struct BackoffTests {
         retention.release()
     }
 
-    // C13, M10
+    // C13
     @Test("of several handles ends in the order of their instants, by one sleep at a time")
     func severalHandles() async {
         let clock = TestClock()
@@ -330,6 +347,56 @@ struct BackoffTests {
         #expect(sleeper.count == 0)
         sleeper.add(waits[0])
         #expect(sleeper.count == 0)
+    }
+
+    /// Notes that its wait was reported.
+    final class Noting: Elapsing {
+        private let report: AsyncStream<Void>.Continuation
+
+        init(_ report: AsyncStream<Void>.Continuation) {
+            self.report = report
+        }
+
+        func elapsed(_ id: SubscriptionStateMachine.StreamID) {
+            report.yield()
+        }
+    }
+
+    // M10
+    @Test("that is added, earlier than all others, just as the sleep for those ends, is reported like them")
+    func addedAtTheWake() async {
+        let threads = AtOnce(2)
+        for round in 0..<Seeded.races {
+            let clock = TestClock()
+            let sleeper = Sleeper(clock: clock)
+            let (reports, report) = AsyncStream<Void>.makeStream()
+            let noting = Noting(report)
+            let late = clock.now + .seconds(10)
+            sleeper.add(Wait(noting, id: .init(number: 1), until: late))
+            _ = await clock.nextDeadline()
+            // Earlier than the sleep, as late, or later than where the clock goes.
+            let early = clock.now + .seconds([5, 10, 12][round % 3])
+
+            await threads.run(
+                { clock.advance(to: late) },
+                { sleeper.add(Wait(noting, id: .init(number: 2), until: early)) }
+            )
+            if early > late { clock.advance(to: await sleepers(clock, until: early)) }
+
+            var count = 0
+            for await _ in reports {
+                count += 1
+                if count == 2 { break }
+            }
+            #expect(sleeper.count == 0)
+            sleeper.stop()
+        }
+    }
+
+    /// The instant, once somebody sleeps until it.
+    private func sleepers(_ clock: TestClock, until instant: ContinuousClock.Instant) async -> ContinuousClock.Instant {
+        while await clock.nextDeadline() != instant {}
+        return instant
     }
 
     // C14

@@ -132,11 +132,15 @@ struct FailureKindTests {
         let retention = rig.handle.retain()
         let opening = await rig.transport.nextOpening()
 
+        let revision = rig.handle.revision
+
         if comesWithTheOpening { opening.complete() }
         opening.accept()
         opening.complete()
 
         let status = await rig.handle.reaches { $0.isEnded }
+        // Open, then ended.
+        #expect(rig.handle.revision == revision + 2)
         #expect(status.isCompleted)
         #expect(status.error == nil)
         #expect(status.events == 0)
@@ -166,10 +170,12 @@ struct FailureKindTests {
         let opening = await rig.openStream()
 
         rig.environment.isActive = false
+        let revision = rig.handle.revision
         await opening.closing()
+        await rig.rest()
 
         #expect(rig.handle.status.isIdle)
-        await rig.environment.end()
+        #expect(rig.handle.revision == revision)
         retention.release()
     }
 
@@ -183,6 +189,7 @@ struct FailureKindTests {
 
         opening.fail(.refused)
         await opening.closing()
+        await rig.rest()
 
         #expect(rig.handle.status.isIdle)
         #expect(rig.handle.error == nil)

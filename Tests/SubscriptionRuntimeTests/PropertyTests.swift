@@ -105,7 +105,7 @@ struct PropertyTests {
     func runtimeAgainstTheMachine(number: Int) async {
         let seed = Seeded().seed
         var generator = Seeded(seed: seed &+ UInt64(number))
-        let rig = Rig()
+        let rig = Rig(driverExecutor: FairExecutor(seed: seed &+ UInt64(number)))
         let handle = rig.handle
         var machine = SubscriptionStateMachine()
         var active = true
@@ -224,6 +224,8 @@ struct PropertyTests {
         #expect(environment.running == 0, "seed \(seed)")
         #expect(transport.unclosed == 0, "seed \(seed)")
         #expect(transport.live == 0, "seed \(seed)")
+        // One a handle.
+        #expect(transport.mostLive <= 7, "seed \(seed)")
         _ = try? await transport.open("last", resuming: nil)
         await answers.value
     }

@@ -32,11 +32,17 @@ struct Rig {
     init(
         _ manner: Transport.Manner = .init(),
         chance: Double = 1,
+        driverExecutor: (any TaskExecutor)? = nil,
         onCancel: (@Sendable (Transport.Opening) -> Void)? = nil
     ) {
-        transport = Transport(manner, onCancel: onCancel)
+        transport = Transport(manner, driverExecutor: driverExecutor, onCancel: onCancel)
         environment = Environment(transport: transport, clock: clock, chance: chance)
         handle = environment.handle(for: "prices")
+    }
+
+    /// Returns once no call into the transport runs: what a stream says after its end has been said.
+    func rest() async {
+        await environment.core.drain()
     }
 
     /// A stream that has been accepted, and the handle told so.
