@@ -346,6 +346,8 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     /// The next payloads; nil at the completion and after a cancellation.
     func take(_ count: Int) async throws(SubscriptionFailure) -> (payloads: [Payload], point: ResumePoint?)? {
         while true {
+            // Whose deinit runs is not known: what was taken is let go of after the lock.
+            var spent: [(payload: Payload, point: ResumePoint?)] = []
             let (payloads, point, end) = state.withLock { state in
                 var payloads: [Payload] = []
                 var point: ResumePoint?
@@ -357,7 +359,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
                     point = item.point ?? point
                 }
                 if state.firstItem == state.items.count {
-                    state.items = []
+                    swap(&spent, &state.items)
                     state.firstItem = 0
                 }
                 state.taken += payloads.count
