@@ -265,7 +265,7 @@ struct ActivityTests {
         let transport = Watched()
         let environment = Environment(transport: transport, clock: TestClock())
         let handle = environment.handle(for: "prices")
-        for _ in 0..<10 * Seeded.races {
+        for _ in 0..<Seeded.count(3000, full: 100_000) {
             let retention = handle.retain()
             _ = await transport.base.nextOpening()
 

@@ -366,7 +366,7 @@ struct BackoffTests {
     @Test("that is added, earlier than all others, just as the sleep for those ends, is reported like them")
     func addedAtTheWake() async {
         let threads = AtOnce(2)
-        for round in 0..<Seeded.races {
+        for round in 0..<Seeded.races() {
             let clock = TestClock()
             let sleeper = Sleeper(clock: clock)
             let (reports, report) = AsyncStream<Void>.makeStream()

@@ -354,12 +354,12 @@ struct DeliveryTests {
     // H17
     @Test("are not what a plain retention needs: it takes no part in the pace, and keeps the latest payload alone")
     func plainRetention() async {
+        let count = Seeded.count(100_000, full: 1_000_000)
         // A process of its own: its memory is this test's alone.
-        await #expect(processExitsWith: .success) {
+        await #expect(processExitsWith: .success) { [count = count as Int] in
             let rig = Rig()
             let retention = rig.handle.retain()
             let opening = await rig.openStream()
-            let count = Seeded.count(100_000, full: 1_000_000)
             var resident = 0
 
             for first in stride(from: 0, to: count, by: 1000) {

@@ -66,7 +66,7 @@ struct EndTests {
     @Test("asked for twice, and let go of, returns twice, once no call into the transport runs, and is told of once")
     func twice() async {
         let threads = AtOnce(3)
-        for _ in 0..<Seeded.races {
+        for _ in 0..<Seeded.races() {
             let transport = Transport()
             let held = Lock<Environment?>(Environment(transport: transport, clock: TestClock()))
             let handles = ["connecting", "open"].compactMap { name in held.withLock { $0?.handle(for: name) } }
@@ -99,7 +99,7 @@ struct EndTests {
     @Test("by its deinit, while handles are asked for, retained and looped over, leaves none of them live")
     func letGoOfWhileHandlesAreRetained() async {
         let threads = AtOnce(4)
-        for _ in 0..<Seeded.races {
+        for _ in 0..<Seeded.races() {
             let transport = Transport(.init(acceptsAtOnce: true))
             let held = Lock<Environment?>(Environment(transport: transport, clock: TestClock()))
             let handles = (0..<2).compactMap { number in held.withLock { $0?.handle(for: "\(number)") } }

@@ -305,7 +305,7 @@ struct ModelTests {
     @Test("keeps its rules")
     func randomScripts() {
         var generator = Seeded()
-        for _ in 0..<Seeded.scripts {
+        for _ in 0..<Seeded.scripts() {
             let script = Script.random(80, using: &generator)
             guard let broken = script.broken else { continue }
             let shortest = script.shrunk { $0.broken != nil }

@@ -181,10 +181,10 @@ struct RetryTests {
     // D10
     @Test("at every wait of a server that is down keeps no wait and no memory behind")
     func againAndAgain() async {
+        let rounds = Seeded.count(2000, full: 10_000)
         // A process of its own: its memory is this test's alone.
-        await #expect(processExitsWith: .success) {
+        await #expect(processExitsWith: .success) { [rounds = rounds as Int] in
             let rig = Rig()
-            let rounds = Seeded.count(2000, full: 10_000)
             let retention = rig.handle.retain()
             let failures = Task {
                 for _ in 0...rounds { await rig.transport.nextOpening().fail(.dropped) }

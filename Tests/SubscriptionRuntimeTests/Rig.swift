@@ -114,17 +114,28 @@ extension Seeded {
     /// Whether the counts of the catalogue are asked for, by `SUBSCRIPTION_FULL`; minutes in a debug build.
     static var isFull: Bool { ProcessInfo.processInfo.environment["SUBSCRIPTION_FULL"] != nil }
 
-    /// How often a test does something: fewer times unless the full count is asked for.
-    static func count(_ reduced: Int, full: Int) -> Int { isFull ? full : reduced }
+    /// How often a test does something: fewer times unless the full count is asked for, which is reported then.
+    static func count(
+        _ reduced: Int,
+        full: Int,
+        file: StaticString = #fileID,
+        of function: StaticString = #function
+    ) -> Int {
+        guard isFull else { return reduced }
+        report("COUNT \(file) \(function) \(full)")
+        return full
+    }
 
     /// How many random scripts a test runs: what `SUBSCRIPTION_SCRIPTS` says, or 4000, or the full 20,000.
-    static var scripts: Int {
-        ProcessInfo.processInfo.environment["SUBSCRIPTION_SCRIPTS"].flatMap { Int($0) } ?? count(4000, full: 20_000)
+    static func scripts(file: StaticString = #fileID, of function: StaticString = #function) -> Int {
+        ProcessInfo.processInfo.environment["SUBSCRIPTION_SCRIPTS"].flatMap { Int($0) }
+            ?? count(4000, full: 20_000, file: file, of: function)
     }
 
     /// How often a race is run: what `SUBSCRIPTION_RACES` says, or 300 times, or the full 10,000.
-    static var races: Int {
-        ProcessInfo.processInfo.environment["SUBSCRIPTION_RACES"].flatMap { Int($0) } ?? count(300, full: 10_000)
+    static func races(file: StaticString = #fileID, of function: StaticString = #function) -> Int {
+        ProcessInfo.processInfo.environment["SUBSCRIPTION_RACES"].flatMap { Int($0) }
+            ?? count(300, full: 10_000, file: file, of: function)
     }
 
     /// Writes a line of figures to the standard error.
