@@ -1,0 +1,120 @@
+"""Runs the tests of the runtime's catalogue, as often as the catalogue says, one after another. scripts/benchmark calls it.
+
+    catalogue.py PROGRAMS RESULTS [--quick] [--only FILTER]
+
+The tests are built for release before, in .build-catalogue. A row a test: what it proves, its count where it has one, and how
+long it took; written to RESULTS/catalogue.md. FILTER is `swift test`'s; --quick leaves the counts as they are in every run.
+"""
+
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from streams import table, where
+
+# The contract's rows are the transport's to prove.
+SUITES = r"SubscriptionRuntimeTests\.|CurlSSETransportTests\.(ClassificationTests|RuntimeTests)/"
+FOLDERS = ["SubscriptionRuntimeTests", "CurlSSETransportTests"]
+
+COMMAND = ["swift", "test", "-c", "release", "--skip-build", "--scratch-path", ".build-catalogue", "--no-parallel"]
+
+
+def rows():
+    """What the comment before each test names: by (folder, function), (identifiers, sentence)."""
+    found = {}
+    for folder in FOLDERS:
+        for path in sorted(glob.glob(f"Tests/{folder}/*.swift")):
+            text = open(path, encoding="utf-8").read()
+            for match in re.finditer(r'^ *// ([A-Z][0-9].*)\n *@Test\((?:\s*)"((?:[^"\\]|\\.)*)"', text, re.M):
+                identifiers = re.findall(r"\b[A-M]\d\d\b", match[1])
+                function = re.search(r"func (\w+)\(", text[match.end():])[1]
+                if identifiers:
+                    found[folder, function] = (identifiers, match[2])
+    return found
+
+
+def run(only, quick):
+    """Runs the tests: their seconds, and whether they failed, by (folder, function); their counts likewise."""
+    environment = dict(os.environ)
+    if not quick:
+        environment["SUBSCRIPTION_FULL"] = "1"
+    with tempfile.TemporaryDirectory() as folder:
+        stream = f"{folder}/events"
+        command = [*COMMAND, "--filter", only or SUITES, "--event-stream-version", "0", "--event-stream-output-path", stream]
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        events = [json.loads(line)["payload"] for line in open(stream, encoding="utf-8") if '"kind":"event"' in line]
+    lines = done.stdout.splitlines()
+    counts, figures = {}, []
+    for line in lines:
+        counted = re.match(r"COUNT (\w+)/\S+ (\w+)\(.*\) (\d+)$", line)
+        if counted:
+            counts.setdefault((counted[1], counted[2]), set()).add(int(counted[3]))
+        elif " lags, " in line:
+            figures.append(line)
+    began, seconds, failed = {}, {}, set()
+    for event in events:
+        named = re.match(r"(\w+)\.(?:.*/)?(\w+)\(", event.get("testID", ""))
+        if not named:
+            continue
+        test = (named[1], named[2])
+        if event["kind"] == "testStarted":
+            began[test] = event["instant"]["absolute"]
+        elif event["kind"] == "testEnded":
+            seconds[test] = event["instant"]["absolute"] - began[test]
+        elif event["kind"] == "issueRecorded" and not event["issue"]["isKnown"]:
+            failed.add(test)
+    if done.returncode and not failed:
+        sys.stderr.write(done.stdout)
+        raise SystemExit("the tests did not run to their end")
+    return seconds, failed, counts, figures
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("programs")
+    options.add_argument("results")
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--only", default="")
+    chosen = options.parse_args()
+    os.makedirs(chosen.results, exist_ok=True)
+    named = rows()
+    seconds, failed, counts, figures = run(chosen.only, chosen.quick)
+
+    lines = []
+    for test, (identifiers, sentence) in sorted(named.items(), key=lambda row: row[1][0]):
+        if test not in seconds:
+            continue
+        count = ", ".join(f"{count:,}" for count in sorted(counts.get(test, [])))
+        verdict = "NO" if test in failed else "yes"
+        lines.append([", ".join(identifiers), sentence.replace("|", "\\|"), count or "-", f"{seconds[test]:.2f}", verdict])
+    total = sum(seconds.values())
+    variable = "" if chosen.quick else "SUBSCRIPTION_FULL=1 "
+    out = [
+        "# The catalogue of the runtime's tests\n",
+        "    scripts/benchmark catalogue\n",
+        where(None) + "\n",
+        "Each test of an identifier, one after another, in release; `L` is benchmarks: [the runtime](runtime.md). The count is\n"
+        "the catalogue's own: how many scripts, rounds, handles or payloads, for each argument and each thread of the test. By\n"
+        "hand, after the build that `scripts/benchmark` names:\n",
+        f"    {variable}{' '.join(COMMAND)} --filter '{chosen.only or SUITES}'\n",
+        f"{len(lines)} tests with identifiers, {len(seconds)} in all, {total:.0f} s.\n",
+        table(["identifiers", "what is proved", "count", "seconds", "holds"], lines),
+        "\n## Owners on real threads\n\nLags are the scheduler's to say; each is told, and every payload is delivered or counted.\n\n"
+        + "\n".join(f"- {line}" for line in figures),
+    ]
+    with open(f"{chosen.results}/catalogue.md", "w", encoding="ascii") as file:
+        file.write("\n".join(out) + "\n")
+    print("\n".join(out))
+    if failed:
+        raise SystemExit("failed: " + ", ".join(function for _, function in sorted(failed)))
+
+
+if __name__ == "__main__":
+    main()
