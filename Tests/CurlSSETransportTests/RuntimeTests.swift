@@ -149,6 +149,8 @@ struct RuntimeTests {
             for handle in handles { #expect(await handle.status { $0.stream.isOpen }.resumptions == round) }
         }
 
+        // An optimizer lets go of an array that nobody reads again.
+        withExtendedLifetime(deliveries) {}
         deliveries = []
         #expect(deliveries.isEmpty && !handles.contains { $0.isActive })
         #expect(await server.waitUntil { $0.openConnections == 0 })

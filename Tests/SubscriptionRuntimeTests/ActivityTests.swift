@@ -326,7 +326,7 @@ struct ActivityTests {
         }
         await environment.end()
         #expect(environment.running == 0)
-        _ = retentions
+        for retention in retentions { retention.release() }
     }
 
     // E13

@@ -321,7 +321,7 @@ struct BackoffTests {
         }
 
         #expect(order == ["first", "second", "last"])
-        retentions = []
+        for retention in retentions { retention.release() }
     }
 
     /// Waits for nothing that happens.

@@ -45,6 +45,7 @@ struct EndTests {
         #expect(environment.running == 0)
         #expect(transport.opened == 5)
         #expect(transport.unclosed == 0)
+        for retention in retentions { retention.release() }
     }
 
     // I01
