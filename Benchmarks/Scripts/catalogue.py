@@ -18,7 +18,6 @@ import tempfile
 from streams import table, where
 
 # The contract's rows are the transport's to prove.
-SUITES = r"SubscriptionRuntimeTests\.|CurlSSETransportTests\.(ClassificationTests|RuntimeTests)/"
 FOLDERS = ["SubscriptionRuntimeTests", "CurlSSETransportTests"]
 
 COMMAND = ["swift", "test", "-c", "release", "--skip-build", "--scratch-path", ".build-catalogue", "--no-parallel"]
@@ -38,6 +37,12 @@ def rows():
     return found
 
 
+def chosen_tests(named):
+    """All of the runtime's tests, and those of the transport's that have an identifier."""
+    functions = sorted(function for folder, function in named if folder == "CurlSSETransportTests")
+    return rf"SubscriptionRuntimeTests\.|CurlSSETransportTests\..*/({'|'.join(functions)})\("
+
+
 def run(only, quick):
     """Runs the tests: their seconds, and whether they failed, by (folder, function); their counts likewise."""
     environment = dict(os.environ)
@@ -45,7 +50,7 @@ def run(only, quick):
         environment["SUBSCRIPTION_FULL"] = "1"
     with tempfile.TemporaryDirectory() as folder:
         stream = f"{folder}/events"
-        command = [*COMMAND, "--filter", only or SUITES, "--event-stream-version", "0", "--event-stream-output-path", stream]
+        command = [*COMMAND, "--filter", only, "--event-stream-version", "0", "--event-stream-output-path", stream]
         done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
@@ -85,7 +90,8 @@ def main():
     chosen = options.parse_args()
     os.makedirs(chosen.results, exist_ok=True)
     named = rows()
-    seconds, failed, counts, figures = run(chosen.only, chosen.quick)
+    only = chosen.only or chosen_tests(named)
+    seconds, failed, counts, figures = run(only, chosen.quick)
 
     lines = []
     for test, (identifiers, sentence) in sorted(named.items(), key=lambda row: row[1][0]):
@@ -103,7 +109,7 @@ def main():
         "Each test of an identifier, one after another, in release; `L` is benchmarks: [the runtime](runtime.md). The count is\n"
         "the catalogue's own: how many scripts, rounds, handles or payloads, for each argument and each thread of the test. By\n"
         "hand, after the build that `scripts/benchmark` names:\n",
-        f"    {variable}{' '.join(COMMAND)} --filter '{chosen.only or SUITES}'\n",
+        f"    {variable}{' '.join(COMMAND)} --filter '{only}'\n",
         f"{len(lines)} tests with identifiers, {len(seconds)} in all, {total:.0f} s.\n",
         table(["identifiers", "what is proved", "count", "seconds", "holds"], lines),
         "\n## Owners on real threads\n\nLags are the scheduler's to say; each is told, and every payload is delivered or counted.\n\n"
