@@ -24,7 +24,7 @@ COMMAND = ["swift", "test", "-c", "release", "--skip-build", "--scratch-path", "
 
 
 def rows():
-    """What the comment before each test names: by (folder, function), (identifiers, sentence)."""
+    """What the comment before each test names: by (folder, file, function), (identifiers, sentence)."""
     found = {}
     for folder in FOLDERS:
         for path in sorted(glob.glob(f"Tests/{folder}/*.swift")):
@@ -33,18 +33,18 @@ def rows():
                 identifiers = re.findall(r"\b[A-M]\d\d\b", match[1])
                 function = re.search(r"func (\w+)\(", text[match.end():])[1]
                 if identifiers:
-                    found[folder, function] = (identifiers, match[2])
+                    found[folder, os.path.basename(path), function] = (identifiers, match[2])
     return found
 
 
 def chosen_tests(named):
     """All of the runtime's tests, and those of the transport's that have an identifier."""
-    functions = sorted(function for folder, function in named if folder == "CurlSSETransportTests")
+    functions = sorted(function for folder, _, function in named if folder == "CurlSSETransportTests")
     return rf"SubscriptionRuntimeTests\.|CurlSSETransportTests\..*/({'|'.join(functions)})\("
 
 
 def run(only, quick):
-    """Runs the tests: their seconds, and whether they failed, by (folder, function); their counts likewise."""
+    """Runs the tests: their seconds, and whether they failed, by (folder, file, function); their counts likewise."""
     environment = dict(os.environ)
     if not quick:
         environment["SUBSCRIPTION_FULL"] = "1"
@@ -58,17 +58,17 @@ def run(only, quick):
     lines = done.stdout.splitlines()
     counts, figures = {}, []
     for line in lines:
-        counted = re.match(r"COUNT (\w+)/\S+ (\w+)\(.*\) (\d+)$", line)
+        counted = re.match(r"COUNT (\w+)/(\S+) (\w+)\(.*\) (\d+)$", line)
         if counted:
-            counts.setdefault((counted[1], counted[2]), set()).add(int(counted[3]))
+            counts.setdefault(counted.groups()[:3], set()).add(int(counted[4]))
         elif " lags, " in line:
             figures.append(line)
     began, seconds, failed = {}, {}, set()
     for event in events:
-        named = re.match(r"(\w+)\.(?:.*/)?(\w+)\(", event.get("testID", ""))
+        named = re.match(r"(\w+)\..*/(\w+)\(.*\)/(\w+\.swift):", event.get("testID", ""))
         if not named:
             continue
-        test = (named[1], named[2])
+        test = (named[1], named[3], named[2])
         if event["kind"] == "testStarted":
             began[test] = event["instant"]["absolute"]
         elif event["kind"] == "testEnded":
@@ -90,6 +90,8 @@ def main():
     chosen = options.parse_args()
     os.makedirs(chosen.results, exist_ok=True)
     named = rows()
+    if not named:
+        raise SystemExit("no test names an identifier: to be called from the top of the checkout")
     only = chosen.only or chosen_tests(named)
     seconds, failed, counts, figures = run(only, chosen.quick)
 
@@ -119,7 +121,7 @@ def main():
         file.write("\n".join(out) + "\n")
     print("\n".join(out))
     if failed:
-        raise SystemExit("failed: " + ", ".join(function for _, function in sorted(failed)))
+        raise SystemExit("failed: " + ", ".join(function for _, _, function in sorted(failed)))
 
 
 if __name__ == "__main__":
