@@ -89,7 +89,7 @@ struct EndTests {
             // Whoever let go of it last, by its end or by its deinit.
             #expect(handles.allSatisfy { $0.status.isGone })
             #expect(zip(handles, revisions).allSatisfy { $0.revision == $1 + 1 })
-            await handles[0].environment.drain()
+            await handles[0].environment.state.drain()
             #expect(transport.unclosed == 0)
             for retention in retentions { retention.release() }
             #expect(handles.allSatisfy { $0.status.isGone })
@@ -132,7 +132,7 @@ struct EndTests {
                 return
             }
             #expect(retained.withLock { $0.allSatisfy { $0.0.status.isGone } })
-            await handles[0].environment.drain()
+            await handles[0].environment.state.drain()
             #expect(transport.live == 0)
             #expect(transport.unclosed == 0)
         }

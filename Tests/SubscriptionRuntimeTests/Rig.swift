@@ -42,7 +42,7 @@ struct Rig {
 
     /// Returns once no call into the transport runs: what a stream says after its end has been said.
     func rest() async {
-        await environment.core.drain()
+        await environment.core.state.drain()
     }
 
     /// A stream that has been accepted, and the handle told so.
