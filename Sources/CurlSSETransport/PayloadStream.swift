@@ -171,6 +171,8 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
 
     /// The next segment that has payloads; nil at the end.
     @usableFromInline
+    @specialized(where Payload == ServerSentEvent)
+    @specialized(where Payload == GraphQLResult)
     func take(isolation: isolated (any Actor)?) async throws(SubscriptionFailure) -> [Payload]? {
         while true {
             if let last = positions.last { position = last.position }

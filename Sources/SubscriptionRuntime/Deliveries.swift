@@ -47,7 +47,7 @@ final class Owner: Sendable {
     }
 
     /// The next piece.
-    func take() async -> Taken {
+    nonisolated(nonsending) func take() async -> Taken {
         await core.take(number)
     }
 }

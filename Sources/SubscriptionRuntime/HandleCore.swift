@@ -151,7 +151,7 @@ final class HandleCore: Sendable {
     /// How many payloads may be read at once, at least 1; nil once the stream is superseded.
     ///
     /// Suspends while no owner has room.
-    func room(for id: StreamID) async -> Int? {
+    nonisolated(nonsending) func room(for id: StreamID) async -> Int? {
         while true {
             let room = state.withLock { state in
                 state.machine.isOpen(id) ? state.room ?? HandleState.unpaced : nil
@@ -361,7 +361,7 @@ extension HandleCore {
     }
 
     /// The next piece of the owner's queue; suspends while there is none.
-    func take(_ owner: Int) async -> Taken {
+    nonisolated(nonsending) func take(_ owner: Int) async -> Taken {
         if let taken = takeNow(owner) { return taken }
         return await withTaskCancellationHandler {
             await HandOver.wait { waiter in
@@ -421,7 +421,7 @@ extension HandleCore {
 
 extension HandleCore {
     /// The status, once it is another than that of the revision; nil when the task is cancelled.
-    func status(after revision: Int) async -> (status: SubscriptionStatus, revision: Int, isLast: Bool)? {
+    nonisolated(nonsending) func status(after revision: Int) async -> (status: SubscriptionStatus, revision: Int, isLast: Bool)? {
         while !Task.isCancelled {
             let next = state.withLock { state -> (SubscriptionStatus, Int, Bool)? in
                 guard state.machine.revision > revision else { return nil }
@@ -434,7 +434,7 @@ extension HandleCore {
     }
 
     /// Returns once the revision is another, or the task is cancelled.
-    private func change(after revision: Int) async {
+    private nonisolated(nonsending) func change(after revision: Int) async {
         let number = state.withLock { state in
             state.lastWatcher += 1
             return state.lastWatcher

@@ -14,24 +14,19 @@ package import Darwin
 /// A value that one thread at a time may touch.
 ///
 /// Not recursive. Nothing is called out of `withLock` that could come back. `State` must not be of size zero: its
-/// address would be that of whatever follows, and ThreadSanitizer would take the two for one.
-@safe package final class Lock<State>: @unchecked Sendable {
-    @usableFromInline package let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    @usableFromInline package var state: State
+/// address would be that of whatever follows, and ThreadSanitizer would take the two for one. A copy is the same lock.
+@safe package struct Lock<State>: @unchecked Sendable {
+    /// The mutex lies behind the state, in the same memory.
+    @usableFromInline package let storage: ManagedBuffer<State, pthread_mutex_t>
 
     /// Guards `state`.
     package init(_ state: sending State) {
         precondition(MemoryLayout<State>.size > 0, "a lock needs something to guard")
-        let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-        let result = unsafe pthread_mutex_init(mutex, nil)
-        precondition(result == 0, "pthread_mutex_init: \(result)")
-        unsafe self.mutex = unsafe mutex
-        self.state = state
-    }
-
-    deinit {
-        unsafe pthread_mutex_destroy(mutex)
-        unsafe mutex.deallocate()
+        unsafe storage = unsafe LockStorage<State>.create(minimumCapacity: 1) { _ in state }
+        unsafe storage.withUnsafeMutablePointerToElements { mutex in
+            let result = unsafe pthread_mutex_init(mutex, nil)
+            precondition(result == 0, "pthread_mutex_init: \(result)")
+        }
     }
 
     /// Runs `body` with the state, alone.
@@ -43,8 +38,17 @@ package import Darwin
     package func withLock<Result, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
-        return try body(&state)
+        try unsafe storage.withUnsafeMutablePointers { state, mutex throws(Failure) in
+            unsafe pthread_mutex_lock(mutex)
+            defer { unsafe pthread_mutex_unlock(mutex) }
+            return try unsafe body(&state.pointee)
+        }
+    }
+}
+
+/// The memory of one lock.
+@unsafe private final class LockStorage<State>: ManagedBuffer<State, pthread_mutex_t> {
+    deinit {
+        _ = unsafe withUnsafeMutablePointerToElements { unsafe pthread_mutex_destroy($0) }
     }
 }

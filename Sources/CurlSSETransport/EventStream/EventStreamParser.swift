@@ -176,8 +176,11 @@ public struct EventStreamParser: Sendable {
             let shared = EventBlock(bytes: bytes, label(Int(name.typeStart), Int(name.typeCount), of: chunk))
             repeat {
                 position = plain.next
-                let event = ServerSentEvent(block: shared, start: plain.start - first, count: plain.count, label: 0)
-                guard visitor.event(event) else { return false }
+                guard
+                    visitor.event(
+                        ServerSentEvent(block: shared, start: plain.start - first, count: plain.count, label: 0)
+                    )
+                else { return false }
                 guard
                     let next = PlainBlock(chunk, at: position, like: prefix, &ends, limit: limit)
                         ?? PlainBlock(chunk, at: position, &ends, limit: limit),

@@ -34,6 +34,9 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
         case wait
     }
 
+    /// How many bytes fill it.
+    let highWater: Int
+
     private let state: Lock<State>
 
     /// Whether the reader is gone; set once.
@@ -42,6 +45,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     private let abandoned = Atomic<Bool>(false)
 
     init(highWater: Int) {
+        self.highWater = highWater
         state = Lock(State(buffer: PayloadBuffer(highWater: highWater)))
     }
 
@@ -50,10 +54,12 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     /// Whether the reader is gone: what still comes is for nobody.
     var isAbandoned: Bool { abandoned.load(ordering: .relaxed) }
 
-    /// Hands segments over and wakes the reader.
+    /// Hands segments over, so that there are none left, and wakes the reader.
     ///
     /// True when the buffer is full now.
-    func append(_ segments: [PayloadSegment<Payload>]) -> Bool {
+    @specialized(where Payload == ServerSentEvent)
+    @specialized(where Payload == GraphQLResult)
+    func append(_ segments: inout [PayloadSegment<Payload>]) -> Bool {
         let (waiter, isFull) = state.withLock { state -> (Waiter?, Bool) in
             guard state.ending == nil else { return (nil, false) }
             var hasPayload = false
@@ -61,6 +67,8 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
                 state.buffer.append(segment)
                 hasPayload = hasPayload || !segment.payloads.isEmpty
             }
+            // Before the reader goes on: it takes payloads out of their array, and copies one that is held elsewhere.
+            segments = []
             // A move of the position alone is for whoever looks next.
             guard hasPayload else { return (nil, state.buffer.isFull) }
             defer { state.waiter = nil }
@@ -73,6 +81,8 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     /// The loop is about to hold the stream back.
     ///
     /// False when there is room after all.
+    @specialized(where Payload == ServerSentEvent)
+    @specialized(where Payload == GraphQLResult)
     func hold() -> Bool {
         state.withLock { state in
             guard state.ending == nil, state.buffer.isFull else { return false }
@@ -113,7 +123,9 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     ///   - resume: Called when a stream that was held back may go on.
     ///   - cancel: Called, on the cancelling thread, when the reader's task is cancelled while it waits.
     /// - Returns: A segment, or the end.
-    func take(resume: () -> Void, cancel: @escaping @Sendable () -> Void) async -> Found {
+    @specialized(where Payload == ServerSentEvent)
+    @specialized(where Payload == GraphQLResult)
+    nonisolated(nonsending) func take(resume: () -> Void, cancel: @escaping @Sendable () -> Void) async -> Found {
         // A server that never pauses must not keep a cancelled reader.
         if Task.isCancelled {
             end(.cancelled)

@@ -53,10 +53,12 @@ final class StreamSink<D: Dialect>: TransferSink {
     /// runtime reads on, so that it can pass the segment on as it is.
     static var segmentCount: Int { 64 }
 
-    /// What is pending is handed over at so many bytes: waking the reader costs more than reading a hundred events.
-    static var handOverBytes: Int { 64 << 10 }
+    /// What is pending is handed over at so many bytes, or at half the channel's high water where that is less: waking the
+    /// reader costs more than reading a hundred events.
+    private static var handOverBytes: Int { 128 << 10 }
 
     private let channel: PayloadChannel<D.Payload>
+    private let handOverBytes: Int
     private var parser: EventStreamParser
     private var reader: D.Reader
     private var pending = PendingSegments<D.Payload>()
@@ -82,6 +84,7 @@ final class StreamSink<D: Dialect>: TransferSink {
         onComment: (@Sendable (String) -> Void)?
     ) {
         self.channel = channel
+        handOverBytes = min(Self.handOverBytes, channel.highWater / 2)
         parser = EventStreamParser(
             lastEventID: position.lastEventID,
             maxEventBytes: maxEventBytes,
@@ -105,7 +108,8 @@ final class StreamSink<D: Dialect>: TransferSink {
             position: position,
             resumes: resumes,
             onComment: onComment,
-            channel: channel
+            channel: channel,
+            handOverBytes: handOverBytes
         )
         pending = PendingSegments()
         var failure: DialectFailure?
@@ -139,7 +143,8 @@ final class StreamSink<D: Dialect>: TransferSink {
 
     func flush() {
         guard !pending.isEmpty else { return }
-        if channel.append(pending.takeAll()) { isFull = true }
+        var segments = pending.takeAll()
+        if channel.append(&segments) { isFull = true }
     }
 
     func end(_ ending: StreamEnding) {
@@ -159,6 +164,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     let resumes: Bool
     let onComment: (@Sendable (String) -> Void)?
     let channel: PayloadChannel<D.Payload>
+    let handOverBytes: Int
     var ending: SinkEnding?
     /// The event whose ID is the position's.
     var labelled: ServerSentEvent?
@@ -177,7 +183,10 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
         // After the payload: a position counts once what came before it was taken.
         if moves { pending.last.moved(to: position) }
         if pending.last.payloads.count >= StreamSink<D>.segmentCount { pending.close() }
-        if pending.bytes >= StreamSink<D>.handOverBytes, channel.append(pending.takeAll()) { isFull = true }
+        if pending.bytes >= handOverBytes {
+            var segments = pending.takeAll()
+            if channel.append(&segments) { isFull = true }
+        }
         return goesOn
     }
 
