@@ -32,10 +32,6 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
     public struct AsyncIterator: PayloadIterator {
         /// The segment in hand, the next payload last: taken from the end a payload is moved and not copied.
         @usableFromInline var rest: [Payload] = []
-
-        /// What a batch left of its segment, in order, and how many of it are gone.
-        @usableFromInline var segment: [Payload] = []
-        @usableFromInline var taken = 0
         @usableFromInline let reader: StreamReader<Payload>
 
         init(lease: StreamLease<Payload>) {
@@ -52,14 +48,8 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
             isolation actor: isolated (any Actor)?
         ) async throws(SubscriptionFailure) -> Payload? {
             if let payload = rest.popLast() { return payload }
-            if taken < segment.count {
-                rest = segment.suffix(segment.count - taken)
-                segment = []
-                taken = 0
-            } else {
-                guard let next = try await reader.take(isolation: actor) else { return nil }
-                rest = next
-            }
+            guard let next = try await reader.take(isolation: actor) else { return nil }
+            rest = next
             rest.reverse()
             return rest.popLast()
         }
@@ -69,31 +59,25 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
         /// - Parameter count: The most to take, at least 1.
         /// - Returns: The payloads; nil at the server's completion and when the task is cancelled.
         /// - Throws: What ended the stream, after everything that came before it.
-        @inlinable
+        @specialized(where Payload == ServerSentEvent)
+        @specialized(where Payload == GraphQLResult)
         public mutating func next(atMost count: Int) async throws(SubscriptionFailure) -> [Payload]? {
             precondition(count > 0, "a batch has at least one payload")
-            if !rest.isEmpty {
-                segment = rest.reversed()
-                taken = 0
-                rest = []
-            } else if taken >= segment.count {
+            if rest.isEmpty {
                 guard let next = try await reader.take(isolation: nil) else { return nil }
                 // Passed on as it is, without a look at its payloads.
                 if next.count <= count { return next }
-                segment = next
-                taken = 0
+                rest = next
+                rest.reverse()
             }
-            let batch = Array(segment[taken...].prefix(count))
-            taken += batch.count
-            if taken == segment.count {
-                segment = []
-                taken = 0
-            }
+            var batch: [Payload] = []
+            batch.reserveCapacity(Swift.min(count, rest.count))
+            while batch.count < count, let payload = rest.popLast() { batch.append(payload) }
             return batch
         }
 
         /// Where to resume, as of the last payload taken; nil where the dialect has no such thing.
-        public var resumePoint: ResumePoint? { reader.resumePoint(remaining: rest.count + segment.count - taken) }
+        public var resumePoint: ResumePoint? { reader.resumePoint(remaining: rest.count) }
 
         /// The payload in memory of its own, where it holds much more than that alive.
         public func detached(_ payload: Payload) -> Payload { reader.detached(payload) }

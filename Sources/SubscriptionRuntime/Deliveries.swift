@@ -100,9 +100,9 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         @usableFromInline let owner: Owner
         @usableFromInline let gauge: Gauge
 
-        /// The batch taken last, and how far it is handed out.
-        @usableFromInline var batch: [Payload] = []
-        @usableFromInline var index = 0
+        /// What is left of the batch taken last, the next payload last: taken from the end a payload is moved and not
+        /// copied.
+        @usableFromInline var rest: [Payload] = []
 
         /// The payloads handed out in all.
         @usableFromInline var consumed = 0
@@ -122,26 +122,41 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(SubscriptionEnd) -> Delivery<Payload>? {
-            guard index < batch.count, !Task.isCancelled else { return try await refill(isolation: actor) }
-            let payload = batch[index]
-            index += 1
-            consumed += 1
-            // The count is seen by the handle before the call is looked for here, and the other way round there: one
-            // of the two sees the other.
-            gauge.consumed.store(consumed, ordering: .sequentiallyConsistent)
-            if consumed >= gauge.attention.load(ordering: .sequentiallyConsistent), !owner.attend() {
-                return try await refill(isolation: actor)
+            while true {
+                if !rest.isEmpty, !Task.isCancelled {
+                    let payload = rest.removeLast()
+                    consumed += 1
+                    // The count is seen by the handle before the call is looked for here, and the other way round
+                    // there: one of the two sees the other.
+                    gauge.consumed.store(consumed, ordering: .sequentiallyConsistent)
+                    if consumed < gauge.attention.load(ordering: .sequentiallyConsistent) || owner.attend() {
+                        return .payload(payload)
+                    }
+                }
+                // What is left of a batch is void here.
+                rest = []
+                switch try await refill(isolation: actor) {
+                case .payloads(let batch):
+                    rest = batch
+                    rest.reverse()
+                case .baseline(let cause):
+                    return .baseline(cause)
+                case nil:
+                    return nil
+                }
             }
-            return .payload(payload)
         }
 
-        /// Takes the next piece; what was left of the batch is void.
+        /// What the owner's queue has next.
         @usableFromInline
-        mutating func refill(
-            isolation actor: isolated (any Actor)?
-        ) async throws(SubscriptionEnd) -> Delivery<Payload>? {
-            batch = []
-            index = 0
+        enum Piece {
+            case baseline(Delivery<Payload>.Cause)
+            case payloads([Payload])
+        }
+
+        /// Takes the next piece; nil at the end.
+        @usableFromInline
+        func refill(isolation actor: isolated (any Actor)?) async throws(SubscriptionEnd) -> Piece? {
             guard !Task.isCancelled else {
                 owner.detach()
                 return nil
@@ -150,8 +165,7 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
             case .baseline(let marker):
                 return .baseline(Delivery<Payload>.Cause(marker))
             case .payloads(let batch):
-                self.batch = batch.payloads(of: Payload.self)
-                return try await next(isolation: actor)
+                return .payloads(batch.payloads(of: Payload.self))
             case .finished(let end):
                 owner.detach()
                 if let end { throw end }

@@ -421,7 +421,9 @@ extension HandleCore {
 
 extension HandleCore {
     /// The status, once it is another than that of the revision; nil when the task is cancelled.
-    nonisolated(nonsending) func status(after revision: Int) async -> (status: SubscriptionStatus, revision: Int, isLast: Bool)? {
+    nonisolated(nonsending) func status(
+        after revision: Int
+    ) async -> (status: SubscriptionStatus, revision: Int, isLast: Bool)? {
         while !Task.isCancelled {
             let next = state.withLock { state -> (SubscriptionStatus, Int, Bool)? in
                 guard state.machine.revision > revision else { return nil }

@@ -49,9 +49,8 @@ protocol TransferSink: AnyObject {
 
 /// Reads one response by a dialect.
 final class StreamSink<D: Dialect>: TransferSink {
-    /// A segment has so many payloads at most: a quarter of an owner's default limit, which is the room from which the
-    /// runtime reads on, so that it can pass the segment on as it is.
-    static var segmentCount: Int { 64 }
+    /// A segment has so many payloads at most: half an owner's default limit, which is what the runtime asks for at most.
+    static var segmentCount: Int { 128 }
 
     /// What is pending is handed over at so many bytes, or at half the channel's high water where that is less: waking the
     /// reader costs more than reading a hundred events.
