@@ -128,6 +128,8 @@ final class StreamSink<D: Dialect>: TransferSink {
         return .taken
     }
 
+    @specialized(where D == EventSource)
+    @specialized(where D == GraphQLSSE)
     func hasRoom() -> Bool {
         guard isFull else { return true }
         // Pending payloads are not in the channel yet, and would wait for its reader too.
@@ -140,6 +142,8 @@ final class StreamSink<D: Dialect>: TransferSink {
 
     func finish() -> Bool { parser.finish() }
 
+    @specialized(where D == EventSource)
+    @specialized(where D == GraphQLSSE)
     func flush() {
         guard !pending.isEmpty else { return }
         var segments = pending.takeAll()
