@@ -143,6 +143,8 @@ final class LoopCore {
                 return
             }
         }
+        // The jobs among them may have taken their time.
+        now = LoopTime.now
         if multi.timeout == 0 { curlTimerAt = now }
     }
 
