@@ -42,9 +42,21 @@ extension Credentials {
     }
 
     /// Asks the provider, within the deadline and the life of the caller's task.
-    func fields(refused: Bool, on loop: EventLoop) async throws(TransportError) -> [HTTPField] {
+    func fields(refused: Bool, on loop: EventLoop) async throws(SubscriptionFailure) -> [HTTPField] {
         let race = OneShot<Answer>()
-        let provider = Task { [provide] in
+        let provider = ask(refused: refused, for: race)
+        let alarm = limit(race, on: loop)
+        await withTaskCancellationHandler {
+            await race.wait()
+        } onCancel: {
+            race.settle(.cancelled)
+        }
+        alarm.cancel()
+        return try fields(race.settled, of: provider)
+    }
+
+    private func ask(refused: Bool, for race: OneShot<Answer>) -> Task<Void, Never> {
+        Task { [provide] in
             do {
                 race.settle(.fields(try await provide(refused)))
             } catch {
@@ -52,29 +64,35 @@ extension Credentials {
                 race.settle(.failed("\(type(of: error))"))
             }
         }
+    }
+
+    private func limit(_ race: OneShot<Answer>, on loop: EventLoop) -> LoopAlarm {
         let alarm = LoopAlarm { isEarly in race.settle(isEarly ? .ended : .late) }
         let nanoseconds = UInt64(clamping: deadline.nanoseconds)
         loop.mailbox.post(.alarm(alarm, at: LoopTime.now &+ nanoseconds))
-        let answer = await withTaskCancellationHandler {
-            await race.value()
-        } onCancel: {
-            race.settle(.cancelled)
-        }
-        alarm.cancel()
+        return alarm
+    }
+
+    @inline(never)
+    private func fields(_ answer: Answer?, of provider: Task<Void, Never>) throws(SubscriptionFailure) -> [HTTPField] {
         switch answer {
         case .fields(let fields):
             return fields
         case .failed(let what):
-            throw TransportError(kind: .network, message: "the credentials provider failed with \(what)")
+            throw failure("the credentials provider failed with \(what)")
         case .late:
             provider.cancel()
-            throw TransportError(kind: .network, message: "the credentials provider did not answer within \(deadline)")
+            throw failure("the credentials provider did not answer within \(deadline)")
         case .ended:
             provider.cancel()
-            throw LoopCore.gone
-        case .cancelled:
+            throw SubscriptionFailure(LoopCore.gone)
+        case .cancelled, nil:
             provider.cancel()
-            throw TransportError(kind: .network, message: "the opening was cancelled")
+            throw failure("the opening was cancelled")
         }
+    }
+
+    private func failure(_ message: String) -> SubscriptionFailure {
+        SubscriptionFailure(TransportError(kind: .network, message: message))
     }
 }

@@ -18,12 +18,7 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
     /// What the stream is made of.
     public typealias Payload = D.Payload
 
-    private let url: String
-    private let dialect: D
-    private let configuration: Configuration
-    private let credentials: Credentials?
-    private let loop: CurlLoop
-    private let trusted: Set<Origin>
+    private let opener: Opener<D>
 
     /// Makes a transport.
     ///
@@ -45,7 +40,7 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
         loop: CurlLoop? = nil
     ) throws(TransportError) {
         try configuration.validate()
-        _ = try Self.target(url, appending: "")
+        _ = try Opener<D>.target(url, appending: "")
         var trusted: Set<Origin> = []
         for text in configuration.trustedOrigins {
             do {
@@ -57,27 +52,29 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
                 )
             }
         }
-        self.url = url
-        self.dialect = dialect
-        self.configuration = configuration
-        self.credentials = credentials
-        self.trusted = trusted
-        if let loop {
-            self.loop = loop
-        } else {
-            self.loop = try CurlLoop()
-        }
+        let own: CurlLoop
+        if let loop { own = loop } else { own = try CurlLoop() }
+        opener = Opener(
+            url: url,
+            dialect: dialect,
+            configuration: configuration,
+            credentials: credentials,
+            loop: own,
+            trusted: trusted
+        )
     }
 
     /// The loop, to share it with another transport or to shut it down.
-    public var curlLoop: CurlLoop { loop }
+    public var curlLoop: CurlLoop { opener.loop }
 
     /// Where the runtime reads streams: the global pool, or the loop's thread by ``Configuration/readsOnLoop``.
-    public var driverExecutor: (any TaskExecutor)? { configuration.readsOnLoop ? loop.executor : nil }
+    public var driverExecutor: (any TaskExecutor)? {
+        opener.configuration.readsOnLoop ? opener.loop.executor : nil
+    }
 
     /// What the transport's loop has done so far, all of its transports together.
     public var counters: TransportCounters {
-        let counters = loop.events.counters
+        let counters = opener.loop.events.counters
         return TransportCounters(
             openings: counters.openings.count,
             openStreams: counters.openStreams.count,
@@ -102,132 +99,7 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
         _ request: D.Request,
         resuming: ResumePoint?
     ) async throws(SubscriptionFailure) -> PayloadStream<D.Payload> {
-        do {
-            return try await opened(request, resuming: resuming)
-        } catch {
-            throw SubscriptionFailure(error)
-        }
-    }
-
-    private func opened(
-        _ request: D.Request,
-        resuming: ResumePoint?
-    ) async throws(TransportError) -> PayloadStream<D.Payload> {
-        let position = dialect.resumes ? resuming.flatMap { StreamPosition($0) } : nil
-        let http = try dialect.httpRequest(for: request, resuming: position)
-        var fields: [HTTPField] = []
-        if let credentials { fields = try await credentials.fields(refused: false, on: loop.events) }
-        if let stream = try await attempt(http, position, credentials: fields, mayAuthenticate: credentials != nil) {
-            return stream
-        }
-        guard let credentials else {
-            throw TransportError(kind: .request, message: "the server asked for credentials, and there are none")
-        }
-        fields = try await credentials.fields(refused: true, on: loop.events)
-        if let stream = try await attempt(http, position, credentials: fields, mayAuthenticate: false) { return stream }
-        throw TransportError(kind: .request, message: "the server refused the credentials twice", status: 401)
-    }
-
-    /// Opens once; nil when the server refused the credentials and others may do.
-    private func attempt(
-        _ http: HTTPRequest,
-        _ position: StreamPosition?,
-        credentials: [HTTPField],
-        mayAuthenticate: Bool
-    ) async throws(TransportError) -> PayloadStream<D.Payload>? {
-        let plan = try plan(http, position, credentials: credentials, mayAuthenticate: mayAuthenticate)
-        let start = StreamPosition(lastEventID: http.lastEventID, retry: position?.retry)
-        let channel = PayloadChannel<D.Payload>(highWater: configuration.highWater)
-        let sink = StreamSink(
-            dialect: dialect,
-            channel: channel,
-            position: start,
-            maxEventBytes: configuration.maxEventBytes,
-            onComment: configuration.onComment
-        )
-        // The loop would begin to connect before it heard of the cancellation.
-        guard !Task.isCancelled else { throw Self.cancelled }
-        let transfer = LoopTransfer(plan: plan, sink: sink)
-        let mailbox = loop.events.mailbox
-        mailbox.post(.start(transfer))
-        let outcome = await withTaskCancellationHandler {
-            await transfer.promise.value()
-        } onCancel: {
-            mailbox.post(.cancel(transfer))
-        }
-        switch outcome {
-        case .opened:
-            return PayloadStream(
-                lease: StreamLease(
-                    channel: channel,
-                    transfer: transfer,
-                    loop: loop,
-                    start: dialect.resumes ? start : nil,
-                    detached: D.Reader.detached
-                )
-            )
-        case .authenticate:
-            return nil
-        case .failed(let error):
-            throw error
-        case .cancelled:
-            throw Self.cancelled
-        }
-    }
-
-    private func plan(
-        _ http: HTTPRequest,
-        _ position: StreamPosition?,
-        credentials: [HTTPField],
-        mayAuthenticate: Bool
-    ) throws(TransportError) -> TransferPlan {
-        try HeaderRules.check(method: http.method)
-        try HeaderRules.check(target: http.target)
-        let own = try HeaderRules.merged(dialect: Self.identity + http.fields, caller: [])
-        var all = try HeaderRules.merged(
-            dialect: Self.identity + http.fields,
-            caller: http.callerFields,
-            credentials: credentials
-        )
-        if let field = HeaderRules.lastEventIDField(http.lastEventID) { all.append(field) }
-        return TransferPlan(
-            request: http,
-            start: try Self.target(url, appending: http.target),
-            lines: HeaderRules.lines(all),
-            foreignLines: HeaderRules.lines(own),
-            options: EasyOptions(configuration, method: http.method),
-            limits: TransferStateMachine.Limits(
-                admission: UInt64(clamping: configuration.admissionTimeout.nanoseconds),
-                connect: UInt64(clamping: configuration.connectTimeout.nanoseconds),
-                firstByte: UInt64(clamping: configuration.firstByteTimeout.nanoseconds),
-                idle: UInt64(clamping: configuration.idleTimeout.nanoseconds)
-            ),
-            socketOptions: SocketOptions(
-                keepaliveProbes: Int32(clamping: configuration.keepaliveProbes),
-                userTimeout: Int32(clamping: configuration.tcpUserTimeout.milliseconds)
-            ),
-            trusted: trusted,
-            openingLimit: configuration.maxConcurrentOpenings,
-            mayAuthenticate: mayAuthenticate,
-            retry: position?.retry,
-            readErrors: GraphQLError.errors(inBody:)
-        )
-    }
-
-    private static var cancelled: TransportError {
-        TransportError(kind: .network, message: "the opening was cancelled")
-    }
-
-    /// Who asks.
-    private static var identity: [HTTPField] { [HTTPField("User-Agent", "swift-subscriptions/\(Version.current)")] }
-
-    private static func target(_ url: String, appending target: String) throws(TransportError) -> RedirectRules.Target {
-        do {
-            let parsed = try CurlURL.parse(url).appending(target)
-            return RedirectRules.Target(url: parsed.text, origin: parsed.origin)
-        } catch {
-            throw TransportError(kind: .request, message: "the URL cannot be used: \(error.text)")
-        }
+        try await opener.open(request, resuming: resuming)
     }
 }
 
@@ -241,46 +113,4 @@ public typealias EventSourceTransport = CurlTransport<EventSource>
 public enum Version {
     /// As in `0.1.0`.
     public static let current = "0.1.0"
-}
-
-extension EasyOptions {
-    /// The options that a configuration decides.
-    fileprivate init(_ configuration: Configuration, method: String) {
-        let proxy: Proxy =
-            switch configuration.proxy {
-            case .none: .none
-            case .url(let url): .url(url)
-            case .fromEnvironment: .environment
-            }
-        let version: HTTPVersion =
-            switch configuration.httpVersion {
-            // A paused stream of HTTP/2 stalls for ever in some versions.
-            case .automatic: CurlGlobal.info.stallsPausedStreams ? .http1 : .automatic
-            case .http1_1: .http1
-            case .http2: .http2
-            }
-        self.init(
-            url: "",
-            isHTTPS: false,
-            method: method,
-            headerLines: [],
-            body: nil,
-            httpVersion: version,
-            connectTimeout: configuration.connectTimeout.milliseconds,
-            bufferSize: 128 << 10,
-            keepaliveIdle: configuration.keepaliveIdle.wholeSeconds,
-            keepaliveInterval: configuration.keepaliveInterval.wholeSeconds,
-            caFile: configuration.tls.caFile,
-            caPath: configuration.tls.caPath,
-            clientCertificate: configuration.tls.clientCertificate,
-            clientKey: configuration.tls.clientKey,
-            minimumTLS13: configuration.tls.minimumVersion == .tls1_3,
-            pinnedPublicKey: configuration.tls.pinnedPublicKey,
-            verifiesPeer: !configuration.tls.insecureSkipsVerification,
-            proxy: proxy,
-            unixSocket: configuration.unixSocket,
-            interface: configuration.interface,
-            resolve: configuration.resolve.map(\.entry)
-        )
-    }
 }

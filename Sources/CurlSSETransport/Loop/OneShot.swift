@@ -24,20 +24,30 @@ final class OneShot<Value: Sendable>: Sendable {
         waiter?.resume()
     }
 
+    /// The value; nil before it is settled.
+    var settled: Value? { state.withLock { $0.value } }
+
     /// Waits for the value.
     ///
     /// One task.
     func value() async -> Value {
         while true {
-            if let value = state.withLock({ $0.value }) { return value }
-            await Waiter.wait { waiter in
-                let isSettled = state.withLock { state in
-                    guard state.value == nil else { return true }
-                    state.waiter = waiter
-                    return false
-                }
-                if isSettled { waiter.resume() }
+            if let value = settled { return value }
+            await wait()
+        }
+    }
+
+    /// Waits until the value is settled, and does not look at it.
+    ///
+    /// One task.
+    func wait() async {
+        await Waiter.wait { waiter in
+            let isSettled = state.withLock { state in
+                guard state.value == nil else { return true }
+                state.waiter = waiter
+                return false
             }
+            if isSettled { waiter.resume() }
         }
     }
 }
