@@ -92,7 +92,10 @@ struct ResponseHeadParser: Sendable {
             // RFC 9110, section 15.2: an interim response comes before the final one, and is skipped.
             let isFinal = head.status >= 200
             state = isFinal ? .ended : .beginning
-            return isFinal ? head : nil
+            guard isFinal else { return nil }
+            // What is said of trailers needs no fields, and an open stream is long.
+            defer { head.fields = [] }
+            return head
         }
     }
 

@@ -9,7 +9,7 @@ enum OpenOutcome: Sendable {
     case opened
     /// The server refused the credentials, and may be asked once more with others.
     case authenticate
-    case failed(TransportError)
+    indirect case failed(TransportError)
     case cancelled
 }
 
@@ -48,7 +48,25 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         case redirect(status: Int, location: String?)
         case authenticate
         case collect
-        case unreadable(TransportError)
+        indirect case unreadable(TransportError)
+    }
+
+    /// What an opening needs and an open stream does not, of which there are many.
+    private final class Opening {
+        let plan: TransferPlan
+        var rules: RedirectRules
+        var keepsBody: Bool
+
+        init(_ plan: TransferPlan) {
+            self.plan = plan
+            keepsBody = plan.request.body != nil
+            rules = RedirectRules(
+                method: plan.request.method,
+                hasBody: plan.request.body != nil,
+                start: plan.start,
+                trusted: plan.trusted
+            )
+        }
     }
 
     /// What the loop is to do with a transfer that libcurl has finished with.
@@ -65,7 +83,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// Which deadline holds; nil before the start.
     private(set) var machine: TransferStateMachine?
 
-    /// The URL of the hop under way.
+    /// The hop under way; of an open stream the origin alone.
     private(set) var target: RedirectRules.Target
 
     /// The earliest entry the loop's heap has for it.
@@ -83,12 +101,12 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// Bytes of the body, of the last hop.
     private(set) var bytesReceived = 0
 
-    private let plan: TransferPlan
+    /// What the way to the stream needs; nil once it is open.
+    private var opening: Opening?
+    private let limits: TransferStateMachine.Limits
     private let sink: any TransferSink
     private unowned var core: LoopCore?
     private var easy: EasyHandle?
-    private var rules: RedirectRules
-    private var keepsBody: Bool
     private var headParser = ResponseHeadParser()
     private var classifier: ResponseClassifier
     private var response = Response.none
@@ -103,16 +121,10 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
 
     /// A transfer that is ready to start.
     init(plan: TransferPlan, sink: any TransferSink) {
-        self.plan = plan
+        opening = Opening(plan)
+        limits = plan.limits
         self.sink = sink
         target = plan.start
-        keepsBody = plan.request.body != nil
-        rules = RedirectRules(
-            method: plan.request.method,
-            hasBody: plan.request.body != nil,
-            start: plan.start,
-            trusted: plan.trusted
-        )
         classifier = ResponseClassifier(mayAuthenticate: plan.mayAuthenticate, readErrors: plan.readErrors)
         super.init(socketOptions: plan.socketOptions)
     }
@@ -123,7 +135,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     func start(id: UInt64, core: LoopCore, now: UInt64) {
         self.id = id
         self.core = core
-        machine = TransferStateMachine(limits: plan.limits, now: now)
+        machine = TransferStateMachine(limits: limits, now: now)
     }
 
     /// Has its place: makes the hop's easy handle.
@@ -140,12 +152,14 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         looksUpAnew: Bool,
         now: UInt64
     ) throws(TransportError) {
+        guard let opening else { return }
+        let plan = opening.plan
         machine?.admitted(now: now)
         var options = plan.options
         options.url = target.url
         options.isHTTPS = target.origin.scheme == "https"
-        options.headerLines = rules.keepsHeaders ? plan.lines : plan.foreignLines
-        options.body = keepsBody ? plan.request.body : nil
+        options.headerLines = opening.rules.keepsHeaders ? plan.lines : plan.foreignLines
+        options.body = opening.keepsBody ? plan.request.body : nil
         options.looksUpAnew = looksUpAnew
         if options.isHTTPS { files.apply(to: &options) }
         do {
@@ -228,7 +242,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// The transfer is over by an error.
     func failed(_ error: TransportError) -> Next {
         var error = error
-        let retry = isOpen ? sink.retry : plan.retry
+        let retry = isOpen ? sink.retry : opening?.plan.retry
         if error.kind == .network, let retry { error.retryAfter = max(error.retryAfter ?? .zero, retry) }
         return .end(.failed(SubscriptionFailure(error)), .failed(error))
     }
@@ -236,7 +250,6 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// The error for a limit that ran out.
     private func timeoutError(_ timeout: TransferStateMachine.Timeout) -> TransportError {
         let host = target.origin.hostAndPort
-        let limits = plan.limits
         let message =
             switch timeout {
             case .admission:
@@ -256,10 +269,12 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         machine?.redirected(now: now)
         self.target = target
         headParser = ResponseHeadParser()
-        classifier = ResponseClassifier(
-            mayAuthenticate: plan.mayAuthenticate && rules.keepsHeaders,
-            readErrors: plan.readErrors
-        )
+        if let opening {
+            classifier = ResponseClassifier(
+                mayAuthenticate: opening.plan.mayAuthenticate && opening.rules.keepsHeaders,
+                readErrors: opening.plan.readErrors
+            )
+        }
         response = .none
         isFinished = false
         status = nil
@@ -278,8 +293,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// Whether the connection may be one of HTTP/2, which others share: before the head nobody knows.
     var mayBeShared: Bool {
         guard let httpVersion else {
-            return plan.options.httpVersion == .http2
-                || plan.options.httpVersion == .automatic && target.origin.scheme == "https"
+            let asked = opening?.plan.options.httpVersion
+            return asked == .http2 || asked == .automatic && target.origin.scheme == "https"
         }
         return httpVersion == "2"
     }
@@ -296,7 +311,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     func flushConnection() { easy?.flush() }
 
     /// How many openings of its origin may be under way at once.
-    var openingLimit: Int { plan.openingLimit }
+    var openingLimit: Int { opening?.plan.openingLimit ?? 1 }
 
     /// Hands over what is pending.
     func flush() { sink.flush() }
@@ -347,6 +362,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         switch classifier.head(head) {
         case .open:
             response = .open
+            letGoOfOpening()
             if let core {
                 machine?.accepted(now: core.now)
                 core.opened(self)
@@ -366,6 +382,13 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             response = .collect
             return true
         }
+    }
+
+    /// The stream is open: nothing is asked for again.
+    private func letGoOfOpening() {
+        opening = nil
+        classifier = ResponseClassifier(mayAuthenticate: false, readErrors: { _ in [] })
+        target.url = ""
     }
 
     override func bodyChunk(_ chunk: RawSpan) -> WriteVerdict {
@@ -426,13 +449,15 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
 
     private func redirected(status: Int, location: String?, _ curl: CurlFacts, wallClock: Int64) -> Next {
         let next = location.flatMap { Self.resolve($0, from: target.url) }
-        switch rules.redirected(status: status, to: next) {
+        switch opening?.rules.redirected(status: status, to: next) {
         case .follow(let keepsBody, _):
             guard let next else { break }
-            self.keepsBody = keepsBody
+            opening?.keepsBody = keepsBody
             return .hop(to: next)
         case .refuse(let reason):
             return failed(classifier.failure(responseFacts(curl, wallClock: wallClock), refusal: reason))
+        case nil:
+            break
         }
         return failed(classifier.failure(responseFacts(curl, wallClock: wallClock), refusal: "it leads nowhere"))
     }
