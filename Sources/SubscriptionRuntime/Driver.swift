@@ -2,6 +2,10 @@
 //
 // Runs on the transport's executor where it has one. Cancelled by the handle once the stream is superseded; whatever it
 // says after that carries a stale name and changes nothing.
+//
+// A task never gives its stack back, and the deepest it ever was is its size. So opening and reading are two functions,
+// of which neither holds what the other needs, and what a transaction leaves to do is in no frame that waits: that is
+// what keeps some functions here and of `HandleCore` from being inlined.
 
 /// Opens the stream and reads it to its end.
 ///
@@ -12,21 +16,36 @@ func drive<Transport: SubscriptionTransport>(
     on transport: Transport,
     resuming point: ResumePoint?
 ) async {
-    let clock = handle.core.environment.log == nil ? nil : handle.core.environment.clock
-    let asked = clock?.now
-    let payloads: Transport.Payloads
+    guard let payloads = await open(handle, id, on: transport, resuming: point) else { return }
+    await read(payloads, into: handle, id)
+}
+
+/// Opens the stream; nil where that failed, or where it is no longer the handle's.
+private func open<Transport: SubscriptionTransport>(
+    _ handle: SubscriptionHandle<Transport.Request, Transport.Payload>,
+    _ id: SubscriptionStateMachine.StreamID,
+    on transport: Transport,
+    resuming point: ResumePoint?
+) async -> Transport.Payloads? {
+    let asked = handle.core.timeOfAsking
     do throws(SubscriptionFailure) {
-        payloads = try await transport.open(handle.request, resuming: point)
+        let payloads = try await transport.open(handle.request, resuming: point)
+        return handle.core.opened(id, since: asked) ? payloads : nil
     } catch {
-        return handle.core.failed(error, on: id, at: nil)
+        handle.core.failed(error, on: id, at: nil)
+        return nil
     }
+}
 
-    let elapsed = asked.flatMap { asked in clock.map { asked.duration(to: $0.now) } }
-    guard handle.core.opened(id, after: elapsed) else { return }
-
+/// Reads an open stream into its handle, to its end.
+private func read<Request, Payloads: PayloadSequence>(
+    _ payloads: Payloads,
+    into handle: SubscriptionHandle<Request, Payloads.Element>,
+    _ id: SubscriptionStateMachine.StreamID
+) async {
     var iterator = payloads.makeAsyncIterator()
     while let room = await handle.core.room(for: id) {
-        let batch: [Transport.Payload]
+        let batch: [Payloads.Element]
         do throws(SubscriptionFailure) {
             guard let next = try await iterator.next(atMost: room) else {
                 return handle.core.completed(id, at: iterator.resumePoint)
@@ -67,4 +86,15 @@ private func deliver<Request, Iterator: PayloadIterator>(
         }
     }
     return true
+}
+
+extension HandleCore {
+    /// Now, where the log is to say how long an opening takes.
+    @inline(never)
+    fileprivate var timeOfAsking: ContinuousClock.Instant? { environment.log == nil ? nil : environment.clock.now }
+
+    @inline(never)
+    fileprivate func opened(_ id: StreamID, since asked: ContinuousClock.Instant?) -> Bool {
+        opened(id, after: asked.map { $0.duration(to: environment.clock.now) })
+    }
 }

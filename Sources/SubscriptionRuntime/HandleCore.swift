@@ -82,6 +82,7 @@ final class HandleCore: Sendable {
     }
 
     /// It failed.
+    @inline(never)
     func failed(_ failure: SubscriptionFailure, on id: StreamID, at point: ResumePoint?) {
         // Neither is asked for under the lock, nor for a stream that was cancelled.
         guard state.withLock({ $0.machine.isCurrent(id) }) else { return }
@@ -105,6 +106,7 @@ final class HandleCore: Sendable {
     }
 
     /// The server completed it.
+    @inline(never)
     func completed(_ id: StreamID, at point: ResumePoint?) {
         transact { state, after in
             note(point, id, &state)
@@ -158,15 +160,19 @@ final class HandleCore: Sendable {
             }
             guard let room else { return nil }
             if room > 0 { return room }
-            await Waiter.wait { pump in
-                transact { state, after in
-                    guard state.machine.isOpen(id) else {
-                        after.pump = pump
-                        return
-                    }
-                    state.holdBack(pump, &after)
-                }
+            await Waiter.wait { pump in holdBack(pump, for: id) }
+        }
+    }
+
+    /// Suspends the reading, unless it may go on.
+    @inline(never)
+    private func holdBack(_ pump: Waiter, for id: StreamID) {
+        transact { state, after in
+            guard state.machine.isOpen(id) else {
+                after.pump = pump
+                return
             }
+            state.holdBack(pump, &after)
         }
     }
 
@@ -364,21 +370,25 @@ extension HandleCore {
     nonisolated(nonsending) func take(_ owner: Int) async -> Taken {
         if let taken = takeNow(owner) { return taken }
         return await withTaskCancellationHandler {
-            await HandOver.wait { waiter in
-                let taken = transact { state, after -> Taken? in
-                    guard let mailbox = state.mailboxes[owner] else { return .detached }
-                    if let taken = mailbox.take() {
-                        state.goOn(&after)
-                        return taken
-                    }
-                    mailbox.wait(waiter)
-                    return nil
-                }
-                if let taken { waiter.resume(returning: taken) }
-            }
+            await HandOver.wait { waiter in wait(waiter, for: owner) }
         } onCancel: {
             detach(owner)
         }
+    }
+
+    /// Suspends the owner's iterator, unless there is something for it.
+    @inline(never)
+    private func wait(_ waiter: Mailbox.Waiter, for owner: Int) {
+        let taken = transact { state, after -> Taken? in
+            guard let mailbox = state.mailboxes[owner] else { return .detached }
+            if let taken = mailbox.take() {
+                state.goOn(&after)
+                return taken
+            }
+            mailbox.wait(waiter)
+            return nil
+        }
+        if let taken { waiter.resume(returning: taken) }
     }
 
     /// What is there; nil where there is nothing yet.
