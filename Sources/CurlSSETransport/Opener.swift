@@ -15,7 +15,7 @@ final class Opener<D: Dialect>: Sendable {
     private let url: String
     private let dialect: D
     private let credentials: Credentials?
-    private let trusted: Set<Origin>
+    private let terms: TransferTerms
 
     init(
         url: String,
@@ -30,7 +30,22 @@ final class Opener<D: Dialect>: Sendable {
         self.configuration = configuration
         self.credentials = credentials
         self.loop = loop
-        self.trusted = trusted
+        terms = TransferTerms(
+            options: EasyOptions(configuration),
+            limits: TransferStateMachine.Limits(
+                admission: UInt64(clamping: configuration.admissionTimeout.nanoseconds),
+                connect: UInt64(clamping: configuration.connectTimeout.nanoseconds),
+                firstByte: UInt64(clamping: configuration.firstByteTimeout.nanoseconds),
+                idle: UInt64(clamping: configuration.idleTimeout.nanoseconds)
+            ),
+            socketOptions: SocketOptions(
+                keepaliveProbes: Int32(clamping: configuration.keepaliveProbes),
+                userTimeout: Int32(clamping: configuration.tcpUserTimeout.milliseconds)
+            ),
+            trusted: trusted,
+            openingLimit: configuration.maxConcurrentOpenings,
+            readErrors: GraphQLError.errors(inBody:)
+        )
     }
 
     /// What is asked, in every try.
@@ -174,24 +189,11 @@ final class Opener<D: Dialect>: Sendable {
         return TransferPlan(
             request: http,
             start: try Self.target(url, appending: http.target),
-            lines: HeaderRules.lines(all),
-            foreignLines: HeaderRules.lines(own),
-            options: EasyOptions(configuration, method: http.method),
-            limits: TransferStateMachine.Limits(
-                admission: UInt64(clamping: configuration.admissionTimeout.nanoseconds),
-                connect: UInt64(clamping: configuration.connectTimeout.nanoseconds),
-                firstByte: UInt64(clamping: configuration.firstByteTimeout.nanoseconds),
-                idle: UInt64(clamping: configuration.idleTimeout.nanoseconds)
-            ),
-            socketOptions: SocketOptions(
-                keepaliveProbes: Int32(clamping: configuration.keepaliveProbes),
-                userTimeout: Int32(clamping: configuration.tcpUserTimeout.milliseconds)
-            ),
-            trusted: trusted,
-            openingLimit: configuration.maxConcurrentOpenings,
+            fields: all,
+            foreignFields: own,
+            terms: terms,
             mayAuthenticate: mayAuthenticate,
-            retry: position?.retry,
-            readErrors: GraphQLError.errors(inBody:)
+            retry: position?.retry
         )
     }
 
@@ -207,7 +209,7 @@ final class Opener<D: Dialect>: Sendable {
     }
 
     /// Who asks.
-    private static var identity: [HTTPField] { [HTTPField("User-Agent", "swift-subscriptions/\(Version.current)")] }
+    private static var identity: [HTTPField] { [userAgent] }
 
     static func target(_ url: String, appending target: String) throws(TransportError) -> RedirectRules.Target {
         do {
@@ -219,9 +221,12 @@ final class Opener<D: Dialect>: Sendable {
     }
 }
 
+/// Made once, so that all openings share its text.
+private let userAgent = HTTPField("User-Agent", "swift-subscriptions/\(Version.current)")
+
 extension EasyOptions {
     /// The options that a configuration decides.
-    fileprivate init(_ configuration: Configuration, method: String) {
+    fileprivate init(_ configuration: Configuration) {
         let proxy: Proxy =
             switch configuration.proxy {
             case .none: .none
@@ -238,7 +243,7 @@ extension EasyOptions {
         self.init(
             url: "",
             isHTTPS: false,
-            method: method,
+            method: "",
             headerLines: [],
             body: nil,
             httpVersion: version,

@@ -67,6 +67,8 @@ enum ASCII {
 
     /// The text without the blanks around it.
     static func trimmed(_ text: String) -> String {
-        String(decoding: trimmed(text.utf8), as: UTF8.self)
+        let trimmed = trimmed(text.utf8)
+        // Most have none, and keep their storage then.
+        return trimmed.count == text.utf8.count ? text : String(decoding: trimmed, as: UTF8.self)
     }
 }

@@ -42,7 +42,9 @@ struct RedirectRules: Sendable {
     private let hasBody: Bool
     private let trusted: Set<Origin>
     private var origin: Origin
-    private var visited: Set<String>
+    private let start: String
+    /// Beside the start, made where there is a redirect: few openings meet one.
+    private var visited: Set<String> = []
     private var hops = 0
 
     /// Whether the caller's fields still go with the request.
@@ -60,7 +62,7 @@ struct RedirectRules: Sendable {
         self.hasBody = hasBody
         self.trusted = trusted
         origin = start.origin
-        visited = [Self.identity(start.url)]
+        self.start = start.url
     }
 
     /// The URL asked last answered with a redirect.
@@ -93,7 +95,7 @@ struct RedirectRules: Sendable {
         }
         // The method never changes, so the URL alone says whether this was asked before.
         let identity = Self.identity(target.url)
-        guard !visited.contains(identity) else {
+        guard identity != Self.identity(start), !visited.contains(identity) else {
             return .refuse("it leads back to a URL that was asked before (\(to))")
         }
         let isTrusted = to == origin || trusted.contains(to)

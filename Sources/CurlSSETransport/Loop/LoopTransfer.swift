@@ -13,27 +13,50 @@ enum OpenOutcome: Sendable {
     case cancelled
 }
 
+/// What all openings of one transport have in common.
+final class TransferTerms: Sendable {
+    /// Everything of the easy handle that the request does not decide.
+    let options: EasyOptions
+    let limits: TransferStateMachine.Limits
+    let socketOptions: SocketOptions
+    let trusted: Set<Origin>
+    /// How many openings of the origin may be under way at once.
+    let openingLimit: Int
+    let readErrors: @Sendable ([UInt8]) -> [GraphQLError]
+
+    init(
+        options: EasyOptions,
+        limits: TransferStateMachine.Limits,
+        socketOptions: SocketOptions,
+        trusted: Set<Origin>,
+        openingLimit: Int,
+        readErrors: @escaping @Sendable ([UInt8]) -> [GraphQLError]
+    ) {
+        self.options = options
+        self.limits = limits
+        self.socketOptions = socketOptions
+        self.trusted = trusted
+        self.openingLimit = openingLimit
+        self.readErrors = readErrors
+    }
+}
+
 /// What one opening sends and how: plain values.
+///
+/// Small, as many openings may wait in line: fields and not lines, whose texts are mostly those of all openings.
 struct TransferPlan: Sendable {
     var request: HTTPRequest
     /// The URL asked first.
     var start: RedirectRules.Target
-    /// Lines with the caller's fields, the credentials and `Last-Event-ID`.
-    var lines: [String]
-    /// Lines with the dialect's own fields alone, for a foreign origin.
-    var foreignLines: [String]
-    /// Everything of the easy handle that the URL and the fields do not decide.
-    var options: EasyOptions
-    var limits: TransferStateMachine.Limits
-    var socketOptions: SocketOptions
-    var trusted: Set<Origin>
-    /// How many openings of the origin may be under way at once.
-    var openingLimit: Int
+    /// The caller's fields, the credentials and `Last-Event-ID` among them.
+    var fields: [HTTPField]
+    /// The dialect's own fields alone, for a foreign origin.
+    var foreignFields: [HTTPField]
+    var terms: TransferTerms
     /// A 401 may be answered by other credentials.
     var mayAuthenticate: Bool
     /// The floor under the wait that a failure to open is followed by; the stream's own once it is open.
     var retry: Duration?
-    var readErrors: @Sendable ([UInt8]) -> [GraphQLError]
 }
 
 /// One opening and its stream.
@@ -64,7 +87,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
                 method: plan.request.method,
                 hasBody: plan.request.body != nil,
                 start: plan.start,
-                trusted: plan.trusted
+                trusted: plan.terms.trusted
             )
         }
     }
@@ -103,7 +126,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
 
     /// What the way to the stream needs; nil once it is open.
     private var opening: Opening?
-    private let limits: TransferStateMachine.Limits
+    private let terms: TransferTerms
     private let sink: any TransferSink
     private unowned var core: LoopCore?
     private var easy: EasyHandle?
@@ -122,11 +145,11 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// A transfer that is ready to start.
     init(plan: TransferPlan, sink: any TransferSink) {
         opening = Opening(plan)
-        limits = plan.limits
+        terms = plan.terms
         self.sink = sink
         target = plan.start
-        classifier = ResponseClassifier(mayAuthenticate: plan.mayAuthenticate, readErrors: plan.readErrors)
-        super.init(socketOptions: plan.socketOptions)
+        classifier = ResponseClassifier(mayAuthenticate: plan.mayAuthenticate, readErrors: plan.terms.readErrors)
+        super.init(socketOptions: plan.terms.socketOptions)
     }
 
     // MARK: What the loop does with it
@@ -135,7 +158,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     func start(id: UInt64, core: LoopCore, now: UInt64) {
         self.id = id
         self.core = core
-        machine = TransferStateMachine(limits: limits, now: now)
+        machine = TransferStateMachine(limits: terms.limits, now: now)
     }
 
     /// Has its place: makes the hop's easy handle.
@@ -155,10 +178,13 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         guard let opening else { return }
         let plan = opening.plan
         machine?.admitted(now: now)
-        var options = plan.options
+        var options = terms.options
         options.url = target.url
+        options.method = plan.request.method
         options.isHTTPS = target.origin.scheme == "https"
-        options.headerLines = opening.rules.keepsHeaders ? plan.lines : plan.foreignLines
+        options.headerLines = HeaderRules.lines(
+            opening.rules.keepsHeaders ? plan.fields : plan.foreignFields
+        )
         options.body = opening.keepsBody ? plan.request.body : nil
         options.looksUpAnew = looksUpAnew
         if options.isHTTPS { files.apply(to: &options) }
@@ -250,6 +276,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// The error for a limit that ran out.
     private func timeoutError(_ timeout: TransferStateMachine.Timeout) -> TransportError {
         let host = target.origin.hostAndPort
+        let limits = terms.limits
         let message =
             switch timeout {
             case .admission:
@@ -272,7 +299,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         if let opening {
             classifier = ResponseClassifier(
                 mayAuthenticate: opening.plan.mayAuthenticate && opening.rules.keepsHeaders,
-                readErrors: opening.plan.readErrors
+                readErrors: terms.readErrors
             )
         }
         response = .none
@@ -293,8 +320,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// Whether the connection may be one of HTTP/2, which others share: before the head nobody knows.
     var mayBeShared: Bool {
         guard let httpVersion else {
-            let asked = opening?.plan.options.httpVersion
-            return asked == .http2 || asked == .automatic && target.origin.scheme == "https"
+            return terms.options.httpVersion == .http2
+                || terms.options.httpVersion == .automatic && target.origin.scheme == "https"
         }
         return httpVersion == "2"
     }
@@ -311,7 +338,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     func flushConnection() { easy?.flush() }
 
     /// How many openings of its origin may be under way at once.
-    var openingLimit: Int { opening?.plan.openingLimit ?? 1 }
+    var openingLimit: Int { terms.openingLimit }
 
     /// Hands over what is pending.
     func flush() { sink.flush() }
@@ -387,7 +414,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// The stream is open: nothing is asked for again.
     private func letGoOfOpening() {
         opening = nil
-        classifier = ResponseClassifier(mayAuthenticate: false, readErrors: { _ in [] })
+        classifier = ResponseClassifier(mayAuthenticate: false, readErrors: terms.readErrors)
         target.url = ""
     }
 
