@@ -20,6 +20,7 @@ struct Run: Sendable {
         var first = Moment.now
         var last = first
         var events = 0
+        var resident = 0
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<arguments.connections { start(number, in: &group) }
             guard arguments.kind.hasWindow else { return }
@@ -36,13 +37,16 @@ struct Run: Sendable {
             try? await clock.sleep(for: .seconds(arguments.seconds))
             last = Moment.now
             events = tally.events - before
+            // While they are open: some of what they hold goes back to the system with them.
+            resident = processStatus("VmRSS")
             group.cancelAll()
         }
         if !arguments.kind.hasWindow {
             last = Moment.now
             events = tally.events
+            resident = processStatus("VmRSS")
         }
-        report(first, last, events)
+        report(first, last, events, resident)
         await environment.end()
         await transport.curlLoop.shutdown()
     }
@@ -102,14 +106,14 @@ struct Run: Sendable {
         }
     }
 
-    func report(_ first: Moment, _ last: Moment, _ events: Int) {
+    func report(_ first: Moment, _ last: Moment, _ events: Int, _ resident: Int) {
         let cpu = last.cpu - first.cpu
         let wall = last.wall - first.wall
         var line = "RESULT peer=stream kind=\(arguments.kind.rawValue) conns=\(arguments.connections) events=\(events)"
         line += " mb=\(Double(transport.counters.bytesReceived) / 1e6) wall=\(wall) cpu=\(cpu)"
         line += " ev_s=\(Double(events) / wall) mb_s=\(Double(transport.counters.bytesReceived) / 1e6 / wall)"
         line += " cpu_per_m=\(events == 0 ? 0 : cpu / Double(events) * 1e6)"
-        line += " rss0_kb=\(residentBefore) rss1_kb=\(processStatus("VmRSS")) threads=\(processStatus("Threads"))"
+        line += " rss0_kb=\(residentBefore) rss1_kb=\(resident) threads=\(processStatus("Threads"))"
         line += " lost=\(tally.lostPayloads) failures=\(tally.failures)"
         if let delays = tally.delays {
             line += " p50_us=\(delays.median) p99_us=\(delays.p99) max_us=\(delays.maximum)"
