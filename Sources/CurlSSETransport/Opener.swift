@@ -63,11 +63,18 @@ final class Opener<D: Dialect>: Sendable {
     private final class Attempt: Sendable {
         let channel: PayloadChannel<D.Payload>
         let transfer: LoopTransfer
+        let promise: OneShot<OpenOutcome>
         let start: StreamPosition
 
-        init(channel: PayloadChannel<D.Payload>, transfer: LoopTransfer, start: StreamPosition) {
+        init(
+            channel: PayloadChannel<D.Payload>,
+            transfer: LoopTransfer,
+            promise: OneShot<OpenOutcome>,
+            start: StreamPosition
+        ) {
             self.channel = channel
             self.transfer = transfer
+            self.promise = promise
             self.start = start
         }
     }
@@ -131,9 +138,10 @@ final class Opener<D: Dialect>: Sendable {
         )
         // The loop would begin to connect before it heard of the cancellation.
         guard !Task.isCancelled else { throw Self.cancelled }
-        let transfer = LoopTransfer(plan: plan, sink: sink)
+        let promise = OneShot<OpenOutcome>()
+        let transfer = LoopTransfer(plan: plan, sink: sink, promise: promise)
         loop.events.mailbox.post(.start(transfer))
-        return Attempt(channel: channel, transfer: transfer, start: start)
+        return Attempt(channel: channel, transfer: transfer, promise: promise, start: start)
     }
 
     /// Waits until it is known how the attempt went, or its task is cancelled and the loop has heard of it.
@@ -141,7 +149,7 @@ final class Opener<D: Dialect>: Sendable {
         let transfer = attempt.transfer
         let mailbox = loop.events.mailbox
         await withTaskCancellationHandler {
-            await transfer.promise.wait()
+            await attempt.promise.wait()
         } onCancel: {
             mailbox.post(.cancel(transfer))
         }
@@ -150,7 +158,7 @@ final class Opener<D: Dialect>: Sendable {
     /// The attempt's stream; nil when the server refused the credentials and others may do.
     @inline(never)
     private func stream(of attempt: Attempt) throws(SubscriptionFailure) -> PayloadStream<D.Payload>? {
-        switch attempt.transfer.promise.settled {
+        switch attempt.promise.settled {
         case .opened:
             return PayloadStream(
                 lease: StreamLease(

@@ -1,4 +1,5 @@
 public import SubscriptionRuntime
+internal import Synchronization
 
 /// The payloads of one opened stream, in order, read once.
 ///
@@ -92,7 +93,7 @@ final class StreamLease<Payload: Sendable>: Sendable {
     let start: StreamPosition?
     private let transfer: LoopTransfer
     private let loop: CurlLoop
-    private let isClaimed = Lock(false)
+    private let isClaimed = Atomic<Bool>(false)
 
     init(
         channel: PayloadChannel<Payload>,
@@ -113,11 +114,7 @@ final class StreamLease<Payload: Sendable>: Sendable {
     }
 
     func claim() {
-        let wasClaimed = isClaimed.withLock { isClaimed in
-            defer { isClaimed = true }
-            return isClaimed
-        }
-        precondition(!wasClaimed, "a stream is read once")
+        precondition(!isClaimed.exchange(true, ordering: .relaxed), "a stream is read once")
     }
 
     /// Closes the connection, from any thread.

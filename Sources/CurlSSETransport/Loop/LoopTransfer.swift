@@ -1,6 +1,6 @@
 // One opening and its stream, as the loop drives it: from the line of its origin over redirects to its end.
 //
-// Thread: made on any; everything else on the loop's, but for `promise`, which guards itself.
+// Thread: made on any; everything else on the loop's.
 
 internal import SubscriptionRuntime
 
@@ -79,9 +79,11 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         let plan: TransferPlan
         var rules: RedirectRules
         var keepsBody: Bool
+        let promise: OneShot<OpenOutcome>
 
-        init(_ plan: TransferPlan) {
+        init(_ plan: TransferPlan, _ promise: OneShot<OpenOutcome>) {
             self.plan = plan
+            self.promise = promise
             keepsBody = plan.request.body != nil
             rules = RedirectRules(
                 method: plan.request.method,
@@ -97,8 +99,6 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         case end(StreamEnding, OpenOutcome)
         case hop(to: RedirectRules.Target)
     }
-
-    let promise = OneShot<OpenOutcome>()
 
     /// Names the transfer in the loop's tables; 0 before its start.
     private(set) var id: UInt64 = 0
@@ -142,9 +142,9 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     private var wasConnected = false
     private var socketError: Int32 = 0
 
-    /// A transfer that is ready to start.
-    init(plan: TransferPlan, sink: any TransferSink) {
-        opening = Opening(plan)
+    /// A transfer that is ready to start, and will settle `promise` by how its opening went.
+    init(plan: TransferPlan, sink: any TransferSink, promise: OneShot<OpenOutcome>) {
+        opening = Opening(plan, promise)
         terms = plan.terms
         self.sink = sink
         target = plan.start
@@ -349,7 +349,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     func end(_ ending: StreamEnding, _ outcome: OpenOutcome) -> Bool {
         guard machine?.ended() ?? true else { return false }
         sink.end(ending)
-        promise.settle(outcome)
+        opening?.promise.settle(outcome)
         return true
     }
 
@@ -389,12 +389,12 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         switch classifier.head(head) {
         case .open:
             response = .open
-            letGoOfOpening()
             if let core {
                 machine?.accepted(now: core.now)
                 core.opened(self)
             }
-            promise.settle(.opened)
+            opening?.promise.settle(.opened)
+            letGoOfOpening()
             return true
         case .completed:
             response = .completed
