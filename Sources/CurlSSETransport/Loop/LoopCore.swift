@@ -26,7 +26,8 @@ final class LoopCore {
     /// How many connections without a stream are kept.
     private static let idleConnections = 8
 
-    /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn.
+    /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn, and
+    /// again for what other threads ask.
     private(set) var now: UInt64
 
     private let multi: MultiHandle
@@ -126,6 +127,8 @@ final class LoopCore {
     private func obey() {
         mailbox.takeAll(into: &commands)
         guard !commands.isEmpty else { return }
+        // They may be much younger than the turn's time: what they begin has all of its limit.
+        now = LoopTime.now
         let batch = commands
         commands.removeAll(keepingCapacity: true)
         for command in batch {
