@@ -152,7 +152,8 @@ final class HandleCore: Sendable {
 
     /// How many payloads may be read at once, at least 1; nil once the stream is superseded.
     ///
-    /// Suspends while no owner has room.
+    /// Suspends while no owner has room. Not inlined, see the driver: most batches find room.
+    @inline(never)
     nonisolated(nonsending) func room(for id: StreamID) async -> Int? {
         while true {
             let room = state.withLock { state in

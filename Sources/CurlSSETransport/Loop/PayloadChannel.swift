@@ -127,33 +127,45 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     @specialized(where Payload == GraphQLResult)
     nonisolated(nonsending) func take(resume: () -> Void, cancel: @escaping @Sendable () -> Void) async -> Found {
         // A server that never pauses must not keep a cancelled reader.
-        if Task.isCancelled {
-            end(.cancelled)
-            cancel()
-        }
+        if Task.isCancelled { giveUp(cancel) }
         while true {
-            switch state.withLock({ Self.step(&$0) }) {
+            switch step() {
             case .found(let found, let mustResume):
                 if mustResume { resume() }
                 return found
             case .wait:
                 await withTaskCancellationHandler {
                     await Waiter.wait { waiter in
-                        let isLate = state.withLock { state in
-                            precondition(state.waiter == nil, "a stream has one reader")
-                            guard state.buffer.isEmpty, state.ending == nil else { return true }
-                            state.waiter = waiter
-                            return false
-                        }
-                        if isLate { waiter.resume() }
+                        if !keep(waiter) { waiter.resume() }
                     }
                 } onCancel: {
-                    end(.cancelled)
-                    cancel()
+                    giveUp(cancel)
                 }
             }
         }
     }
+
+    // Not inlined: what they need is in no frame of a task that waits.
+
+    /// Keeps whoever waits; false where there is something already.
+    @inline(never)
+    private func keep(_ waiter: Waiter) -> Bool {
+        state.withLock { state in
+            precondition(state.waiter == nil, "a stream has one reader")
+            guard state.buffer.isEmpty, state.ending == nil else { return false }
+            state.waiter = waiter
+            return true
+        }
+    }
+
+    @inline(never)
+    private func giveUp(_ cancel: @Sendable () -> Void) {
+        end(.cancelled)
+        cancel()
+    }
+
+    @inline(never)
+    private func step() -> Step { state.withLock { Self.step(&$0) } }
 
     private static func step(_ state: inout State) -> Step {
         if let segment = state.buffer.take() {
