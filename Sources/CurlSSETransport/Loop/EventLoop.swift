@@ -48,18 +48,21 @@ final class EventLoop: Sendable {
         box.core = try LoopCore(mailbox: mailbox, signal: signal, counters: counters)
         box.mailbox = mailbox
         do {
-            try thread.run(name: label) { [lifecycle, mailbox] in
-                guard box.run(mailbox) else { return }
-                let waiters = queue.sync {
-                    signal.end()
+            try thread.run(name: label) { [lifecycle, mailbox, thread] in
+                box.run(mailbox)
+                signal.end()
+                queue.async {
+                    // OpenSSL's part of a thread ends with the thread: the loop has not ended before it has.
+                    thread.join()
+                    LoopExit.forget(thread)
                     box.answer()
-                    return lifecycle.withLock { state in
+                    let waiters = lifecycle.withLock { state in
                         state.isShutDown = true
                         defer { state.waiters = [] }
                         return state.waiters
                     }
+                    for waiter in waiters { waiter.resume() }
                 }
-                for waiter in waiters { waiter.resume() }
             }
         } catch {
             throw TransportError(
@@ -68,7 +71,7 @@ final class EventLoop: Sendable {
                 errno: error.number
             )
         }
-        LoopExit.register(self)
+        LoopExit.register(thread, mailbox)
     }
 
     /// Ends every transfer, and then the loop.
@@ -85,16 +88,6 @@ final class EventLoop: Sendable {
             mailbox.post(.shutdown)
         }
     }
-
-    /// Stops the loop for the process's exit: after it nothing runs on its thread.
-    ///
-    /// Bounded to two seconds.
-    func quiesce() {
-        guard !thread.isCurrent else { return }
-        let done = DispatchSemaphore(value: 0)
-        mailbox.post(.quiesce(done))
-        _ = done.wait(timeout: .now() + .seconds(2))
-    }
 }
 
 /// Keeps the core for the loop's thread, which alone touches it; after it, for the queue.
@@ -106,12 +99,11 @@ final class CoreBox: @unchecked Sendable {
     /// Weak: the mailbox wakes this box. Whoever waits for an answer holds the loop, and with it the mailbox.
     weak var mailbox: LoopMailbox?
 
-    /// Turns until the loop ends or the process does; true where it is the loop that ended.
-    func run(_ mailbox: LoopMailbox) -> Bool {
-        guard let core, core.run() else { return false }
+    /// Turns until the loop ends.
+    func run(_ mailbox: LoopMailbox) {
+        core?.run()
         // With it go the multi handle and every connection that is kept.
-        self.core = nil
-        return true
+        core = nil
     }
 
     /// Answers who has not heard of the loop's end.

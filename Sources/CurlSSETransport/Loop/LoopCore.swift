@@ -55,7 +55,6 @@ final class LoopCore {
     private var admitted: [UInt64] = []
     private var expired: [(transfer: LoopTransfer, timeout: TransferStateMachine.Timeout)] = []
     private var isClosed = false
-    private var isQuiet = false
 
     init(mailbox: LoopMailbox, signal: LoopSignal, counters: LoopCounters) throws(TransportError) {
         let initialized = CurlGlobal.initializationError
@@ -87,16 +86,15 @@ final class LoopCore {
 
     // MARK: The turn
 
-    /// Turns until the loop has ended, or is to do nothing any more; true where it has ended.
-    func run() -> Bool {
-        while !isClosed, !isQuiet { turn() }
-        return isClosed
+    /// Turns until the loop has ended.
+    func run() {
+        while !isClosed { turn() }
     }
 
     /// Waits, and does all there is to do then.
     private func turn() {
         obey()
-        guard !isClosed, !isQuiet else { return }
+        guard !isClosed else { return }
         settle()
         flush()
         compact()
@@ -141,9 +139,9 @@ final class LoopCore {
                 if isClosed { alarm.fire(isEarly: true) } else { deadlines.insert(.alarm(alarm), at: instant) }
             case .shutdown: shutDown()
             case .quiesce(let done):
-                isQuiet = true
                 done.signal()
-                return
+                // The process is exiting: the thread stays here, and ends with it.
+                DispatchSemaphore(value: 0).wait()
             }
         }
         // The jobs among them may have taken their time.

@@ -15,44 +15,39 @@ internal import Darwin
 #endif
 
 enum LoopExit {
-    /// A loop that may have ended.
-    ///
-    /// In a class: a struct with a weak field, read through a collection, crashes in debug
-    /// builds of this toolchain.
-    private final class Entry: Sendable {
-        weak let loop: EventLoop?
-
-        init(_ loop: EventLoop) {
-            self.loop = loop
-        }
-    }
-
     private struct State {
-        var entries: [Entry] = []
+        var loops: [(thread: LoopThread, mailbox: LoopMailbox)] = []
         var isRegistered = false
-        var quiesced: [EventLoop] = []
     }
 
     private static let state = Lock(State())
 
     /// Sees to it that the loop is quiet before the process takes its libraries down.
-    static func register(_ loop: EventLoop) {
+    static func register(_ thread: LoopThread, _ mailbox: LoopMailbox) {
         state.withLock { state in
-            state.entries.removeAll { $0.loop == nil }
-            state.entries.append(Entry(loop))
+            state.loops.append((thread, mailbox))
             guard !state.isRegistered else { return }
             state.isRegistered = true
             atexit(quiesceLoops)
         }
     }
 
+    /// The loop has ended, and its thread has.
+    static func forget(_ thread: LoopThread) {
+        state.withLock { $0.loops.removeAll { $0.thread === thread } }
+    }
+
+    /// Stops every loop where it is: after this nothing runs on their threads.
+    ///
+    /// Bounded to two seconds a loop. One that is ending answers once its thread has ended; the loop whose thread it is
+    /// that exits is left alone.
     fileprivate static func quiesceAll() {
-        let loops = state.withLock { state in
-            // Kept for good: a queue that is suspended must not be let go of, and other threads still run.
-            state.quiesced = state.entries.compactMap(\.loop)
-            return state.quiesced
+        let loops = state.withLock { $0.loops }
+        for (thread, mailbox) in loops where !thread.isCurrent {
+            let done = DispatchSemaphore(value: 0)
+            mailbox.post(.quiesce(done))
+            _ = done.wait(timeout: .now() + .seconds(2))
         }
-        for loop in loops { loop.quiesce() }
     }
 }
 

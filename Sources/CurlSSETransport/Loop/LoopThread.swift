@@ -15,6 +15,7 @@ internal import Musl
 /// A thread that runs one function.
 @safe final class LoopThread: Sendable {
     private struct Start {
+        /// nil before it runs and once it was joined.
         var thread: pthread_t?
         var body: (@Sendable () -> Void)?
     }
@@ -29,7 +30,7 @@ internal import Musl
         start.withLock { $0.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
-    /// Starts the thread, which ends with the function; once.
+    /// Starts the thread, which ends with the function and is then to be joined; once.
     ///
     /// It takes none of the process's signals.
     ///
@@ -42,7 +43,6 @@ internal import Musl
         var attributes = pthread_attr_t()
         unsafe pthread_attr_init(&attributes)
         defer { unsafe pthread_attr_destroy(&attributes) }
-        unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
         unsafe pthread_attr_setstacksize(&attributes, Self.stackSize)
 
         // A thread is made with its maker's mask.
@@ -70,7 +70,15 @@ internal import Musl
             return start.body
         }
         body?()
-        start.withLock { $0.thread = nil }
+    }
+
+    /// Waits for the end of a thread whose function is over: for what libraries have tied to the end of a thread, too.
+    func join() {
+        let thread = start.withLock { start in
+            defer { start.thread = nil }
+            return start.thread
+        }
+        if let thread { pthread_join(thread, nil) }
     }
 }
 
