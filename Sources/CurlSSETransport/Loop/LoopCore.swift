@@ -93,10 +93,11 @@ final class LoopCore {
 
     /// Waits, and does all there is to do then.
     private func turn() {
-        obey()
-        guard !isClosed else { return }
-        settle()
-        flush()
+        if obey() {
+            guard !isClosed else { return }
+            settle()
+            flush()
+        }
         compact()
         watcher.poller.wait(milliseconds: patience, into: &events)
         now = LoopTime.now
@@ -104,6 +105,8 @@ final class LoopCore {
             guard let event = watcher.poller.current(event, generation: generation) else { continue }
             check(multi.act(on: event.socket, readable: event.isReadable, writable: event.isWritable))
         }
+        // First of all: somebody waits for it.
+        flush()
         fireDeadlines()
         if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
         settle()
@@ -114,22 +117,22 @@ final class LoopCore {
     /// For how many milliseconds there is nothing to do but to wait; -1 for no end of it.
     private var patience: Int32 {
         guard mailbox.await() else { return 0 }
-        let deadline = [deadlines.earliest, curlTimerAt].compactMap { $0 }.min()
-        guard let deadline else { return -1 }
+        let deadline = min(deadlines.earliest ?? .max, curlTimerAt ?? .max)
+        guard deadline < .max else { return -1 }
         guard deadline > now else { return 0 }
         // Rounded up: a wait that ends before its deadline is a turn for nothing.
         return Int32(clamping: (deadline - now + 999_999) / 1_000_000)
     }
 
     /// Does what other threads asked for.
-    private func obey() {
+    ///
+    /// False where they asked for nothing.
+    private func obey() -> Bool {
         mailbox.takeAll(into: &commands)
-        guard !commands.isEmpty else { return }
+        guard !commands.isEmpty else { return false }
         // They may be much younger than the turn's time: what they begin has all of its limit.
         now = LoopTime.now
-        let batch = commands
-        commands.removeAll(keepingCapacity: true)
-        for command in batch {
+        for command in commands {
             switch command {
             case .start(let transfer): start(transfer)
             case .cancel(let transfer): end(transfer, .cancelled, .cancelled)
@@ -144,9 +147,11 @@ final class LoopCore {
                 DispatchSemaphore(value: 0).wait()
             }
         }
+        commands.removeAll(keepingCapacity: true)
         // The jobs among them may have taken their time.
         now = LoopTime.now
         if multi.timeout == 0 { curlTimerAt = now }
+        return true
     }
 
     /// Takes what libcurl has finished, and lets in who waits for a place.
