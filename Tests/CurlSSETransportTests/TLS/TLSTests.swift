@@ -595,4 +595,34 @@ struct TLSTests {
             }
         }
     }
+
+    @Test("a process that exits while its loops are ending exits as it says")
+    func exitsAmongEnds() async throws {
+        for _ in 0..<Setting.count("TRANSPORT_EXITS", default: 3) {
+            await #expect(processExitsWith: .exitCode(7)) {
+                let certificates = try Certificates.shared()
+                let server = try ReplayServer(
+                    otherwise: [.expectRequest, .send(head), .sendForever(Array("data: x\n\n".utf8))]
+                )
+                let nginx = try await Nginx(to: server)
+                var configuration = Configuration()
+                configuration.tls.caFile = certificates.authority
+                var transports = try (0..<8).map { _ in
+                    try EventSourceTransport(nginx.url, dialect: EventSource(), configuration: configuration)
+                }
+                let tasks = transports.map { transport in
+                    Task { _ = await transport.read(EventSourceRequest()) }
+                }
+                do {
+                    let open = transports
+                    _ = await holds { open.allSatisfy { $0.counters.bytesReceived > 1 << 16 } }
+                }
+                // The streams go, the loops with the last who hold them, and the process at the same time.
+                for task in tasks { task.cancel() }
+                transports = []
+                nginx.signal(SIGKILL)
+                exit(7)
+            }
+        }
+    }
 }
