@@ -141,7 +141,7 @@ struct SoakTests {
                     report("\(left.openStreams) streams, \(left.faults) faults, \(left.connections) connections left")
                     failures += 1
                 }
-                resident.append(ProcessUse.resident)
+                resident.append(ProcessMemory.resident)
                 heap.append(Int(probe_live_heap()))
             }
             // A thread of the pool takes its time to go.
