@@ -20,7 +20,8 @@ import SubscriptionRuntime
 /// Connections are numbered from 1 in the order in which they were accepted. A connection is read all the time, so that
 /// the journal says at once when the peer ends it; the peer's end, by FIN or RST, also ends the script.
 ///
-/// The journal is never behind what the peer has seen of a connection once it is accepted.
+/// The journal is never behind what the peer has seen of a connection once it is accepted. The peer's end of one
+/// connection is in it before any connection that the peer made after it.
 ///
 /// Any thread may call it. Its own thread ends by ``stop()``, or with the last reference.
 public final class ReplayServer: Sendable {

@@ -254,7 +254,20 @@ final class ReplayServerLoop {
         }
     }
 
+    /// Waits, and then takes what came: ends and requests first, then connections.
+    ///
+    /// One connection is accepted after each look at the others, so that the peer's end of one is seen before a
+    /// connection that the peer made later: poll(2) looks at the listener first. Of a burst as many as this at once, so
+    /// that it does not hold up the others.
     private func wait(until deadline: ContinuousClock.Instant?) {
+        guard look(until: deadline) else { return }
+        for _ in 0..<64 {
+            guard look(until: .now) else { return }
+        }
+    }
+
+    /// Returns whether a connection was accepted.
+    private func look(until deadline: ContinuousClock.Instant?) -> Bool {
         var entries = [ReplayServerPoll.entry(shared.pipe.reading, reads: true, writes: false)]
         if let listener, acceptsFrom == nil {
             entries.append(ReplayServerPoll.entry(listener.descriptor, reads: true, writes: false))
@@ -283,19 +296,19 @@ final class ReplayServerLoop {
             receive(connection)
         }
         connections.removeAll(where: \.isOver)
-        if first == 2, ReplayServerPoll.isReady(entries[1]) { accept() }
+        return first == 2 && ReplayServerPoll.isReady(entries[1]) && accept()
     }
 
-    private func accept() {
-        while let socket = nextConnection() {
-            let number = shared.record { $0.accepted(at: .now) }
-            let script: [ReplayServer.Step]
-            switch behaviour {
-            case .scripts(let otherwise): script = shared.takeScript() ?? otherwise
-            case .respond: script = [.expectRequest]
-            }
-            connections.append(ReplayServerConnection(number: number, socket: socket, script: script))
+    private func accept() -> Bool {
+        guard let socket = nextConnection() else { return false }
+        let number = shared.record { $0.accepted(at: .now) }
+        let script: [ReplayServer.Step]
+        switch behaviour {
+        case .scripts(let otherwise): script = shared.takeScript() ?? otherwise
+        case .respond: script = [.expectRequest]
         }
+        connections.append(ReplayServerConnection(number: number, socket: socket, script: script))
+        return true
     }
 
     private func nextConnection() -> ReplayServerSocket? {

@@ -262,6 +262,19 @@ struct ReplayServerTests {
         for client in clients { #expect(try client.receiveAll() == ("a", false)) }
     }
 
+    @Test("sees a peer's end before the connection that came after it")
+    func endsBeforeWhatFollows() async throws {
+        let count = 2000
+        let server = try ReplayServer(otherwise: [.silence])
+        for _ in 0..<count { try Client(port: server.port).close() }
+        #expect(await server.waitUntil { $0.connections == count && $0.openConnections == 0 })
+        let records = server.journal.records
+        for (earlier, later) in zip(records, records.dropFirst()) {
+            let ended = try #require(earlier.ended)
+            #expect(ended <= later.accepted, "\(earlier) and \(later)")
+        }
+    }
+
     @Test("closes everything when it stops, as often as it is told to, and keeps its journal")
     func stops() async throws {
         let server = try ReplayServer(otherwise: [.send("a"), .silence])
