@@ -68,9 +68,33 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
                 guard let next = try await reader.take(isolation: nil) else { return nil }
                 // Passed on as it is, without a look at its payloads.
                 if next.count <= count { return next }
-                rest = next
-                rest.reverse()
+                keep(next)
             }
+            return takeRest(atMost: count)
+        }
+
+        /// What is there now, at least one and at most `count`.
+        ///
+        /// - Parameter count: The most to take, at least 1.
+        /// - Returns: The payloads; nil where there is none now, and at the end.
+        @specialized(where Payload == ServerSentEvent)
+        @specialized(where Payload == GraphQLResult)
+        public mutating func nextIfReady(atMost count: Int) -> [Payload]? {
+            precondition(count > 0, "a batch has at least one payload")
+            if rest.isEmpty {
+                guard let next = reader.takeIfReady() else { return nil }
+                if next.count <= count { return next }
+                keep(next)
+            }
+            return takeRest(atMost: count)
+        }
+
+        private mutating func keep(_ segment: [Payload]) {
+            rest = segment
+            rest.reverse()
+        }
+
+        private mutating func takeRest(atMost count: Int) -> [Payload] {
             var batch: [Payload] = []
             batch.reserveCapacity(Swift.min(count, rest.count))
             while batch.count < count, let payload = rest.popLast() { batch.append(payload) }
@@ -156,14 +180,11 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     @specialized(where Payload == GraphQLResult)
     func take(isolation: isolated (any Actor)?) async throws(SubscriptionFailure) -> [Payload]? {
         while true {
-            if let last = positions.last { position = last.position }
-            positions = []
-            segmentCount = 0
+            leave()
             let lease = lease
             switch await lease.channel.take(resume: { lease.resume() }, cancel: { lease.close() }) {
             case .segment(let segment):
-                positions = segment.positions
-                segmentCount = segment.payloads.count
+                enter(segment)
                 if !segment.payloads.isEmpty { return segment.payloads }
             case .ended(.completed), .ended(.cancelled):
                 return nil
@@ -171,6 +192,31 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
                 throw failure
             }
         }
+    }
+
+    /// The next segment that has payloads, if it is there.
+    @usableFromInline
+    @specialized(where Payload == ServerSentEvent)
+    @specialized(where Payload == GraphQLResult)
+    func takeIfReady() -> [Payload]? {
+        while case .segment(let segment) = lease.channel.takeIfReady(resume: { lease.resume() }) {
+            leave()
+            enter(segment)
+            if !segment.payloads.isEmpty { return segment.payloads }
+        }
+        return nil
+    }
+
+    /// The segment in hand has been taken.
+    private func leave() {
+        if let last = positions.last { position = last.position }
+        positions = []
+        segmentCount = 0
+    }
+
+    private func enter(_ segment: PayloadSegment<Payload>) {
+        positions = segment.positions
+        segmentCount = segment.payloads.count
     }
 
     /// The position once all but so many of the segment's payloads were taken.

@@ -1,6 +1,6 @@
 // One owner's deliveries: the sequence, its iterator's way without a lock, and the owner behind both.
 
-public import Synchronization
+internal import Synchronization
 
 /// One owner: retains the subscription until it is detached or let go of.
 @usableFromInline
@@ -41,8 +41,7 @@ final class Owner: Sendable {
     }
 
     /// Looks at the handle because the gauge called.
-    @usableFromInline
-    func attend() -> Bool {
+    func attend() -> Attention {
         core.attend(number)
     }
 
@@ -100,12 +99,17 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         @usableFromInline let owner: Owner
         @usableFromInline let gauge: Gauge
 
-        /// What is left of the batch taken last, the next payload last: taken from the end a payload is moved and not
-        /// copied.
-        @usableFromInline var rest: [Payload] = []
+        /// The batch in hand; let go of with its last payload.
+        @usableFromInline var batch: [Payload] = []
 
-        /// The payloads handed out in all.
-        @usableFromInline var consumed = 0
+        /// How many of it were handed out.
+        @usableFromInline var count = 0
+
+        /// The batch that came when the last of the one before was handed out.
+        private var next: Batch?
+
+        /// The payloads of the batches that were handed out whole.
+        private var consumed = 0
 
         init(_ owner: Owner) {
             self.loop = Loop(owner)
@@ -123,27 +127,41 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(SubscriptionEnd) -> Delivery<Payload>? {
             while true {
-                if !rest.isEmpty, !Task.isCancelled {
-                    let payload = rest.removeLast()
-                    consumed += 1
-                    // The count is seen by the handle before the call is looked for here, and the other way round
-                    // there: one of the two sees the other.
-                    gauge.consumed.store(consumed, ordering: .sequentiallyConsistent)
-                    if consumed < gauge.attention.load(ordering: .sequentiallyConsistent) || owner.attend() {
-                        return .payload(payload)
-                    }
+                if count < batch.count, !Task.isCancelled {
+                    let payload = batch[count]
+                    count += 1
+                    if count < batch.count ? !gauge.isVoid : finishBatch() { return .payload(payload) }
                 }
                 // What is left of a batch is void here.
-                rest = []
+                batch = []
+                count = 0
                 switch try await refill(isolation: actor) {
-                case .payloads(let batch):
-                    rest = batch
-                    rest.reverse()
-                case .baseline(let cause):
-                    return .baseline(cause)
-                case nil:
-                    return nil
+                case .payloads(let next): batch = next.payloads()
+                case .baseline(let cause): return .baseline(cause)
+                case nil: return nil
                 }
+            }
+        }
+
+        /// Counts the batch in hand, whose last payload was taken, and looks at the handle where the gauge calls.
+        ///
+        /// Not inlined: `next` has to stay small enough to be, into its loop.
+        ///
+        /// - Returns: Whether the deliveries go on; if not, that payload is void too.
+        @usableFromInline
+        mutating func finishBatch() -> Bool {
+            consumed += batch.count
+            batch = []
+            count = 0
+            guard owner.gauge.isCalled(at: consumed) else { return true }
+            switch owner.attend() {
+            case .over:
+                return false
+            case .goesOn:
+                return true
+            case .payloads(let batch):
+                next = batch
+                return true
             }
         }
 
@@ -151,21 +169,24 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         @usableFromInline
         enum Piece {
             case baseline(Delivery<Payload>.Cause)
-            case payloads([Payload])
+            case payloads(Batch)
         }
 
         /// Takes the next piece; nil at the end.
         @usableFromInline
-        func refill(isolation actor: isolated (any Actor)?) async throws(SubscriptionEnd) -> Piece? {
+        mutating func refill(isolation actor: isolated (any Actor)?) async throws(SubscriptionEnd) -> Piece? {
+            let batch = next
+            next = nil
             guard !Task.isCancelled else {
                 owner.detach()
                 return nil
             }
+            if let batch, !gauge.isVoid { return .payloads(batch) }
             switch await owner.take() {
             case .baseline(let marker):
                 return .baseline(Delivery<Payload>.Cause(marker))
             case .payloads(let batch):
-                return .payloads(batch.payloads(of: Payload.self))
+                return .payloads(batch)
             case .finished(let end):
                 owner.detach()
                 if let end { throw end }

@@ -43,49 +43,17 @@ private func read<Request, Payloads: PayloadSequence>(
     into handle: SubscriptionHandle<Request, Payloads.Element>,
     _ id: SubscriptionStateMachine.StreamID
 ) async {
-    var iterator = payloads.makeAsyncIterator()
-    while let room = await handle.core.room(for: id) {
-        let batch: [Payloads.Element]
+    let stream = StreamReading(payloads, id)
+    while let room = await handle.core.room(for: stream) {
         do throws(SubscriptionFailure) {
-            guard let next = try await iterator.next(atMost: room) else {
-                return handle.core.completed(id, at: iterator.resumePoint)
+            guard let payloads = try await stream.next(atMost: room) else {
+                return handle.core.completed(id, at: stream.resumePoint)
             }
-            batch = next
+            handle.core.accept(payloads, of: stream)
         } catch {
-            return handle.core.failed(error, on: id, at: iterator.resumePoint)
-        }
-        guard await deliver(batch, from: iterator, to: handle, id) else { return }
-    }
-}
-
-/// Hands a batch to the handle: whole, or in parts where the owners' room has shrunk since it was asked for.
-///
-/// - Returns: Whether the stream is still the handle's.
-private func deliver<Request, Iterator: PayloadIterator>(
-    _ batch: [Iterator.Element],
-    from iterator: Iterator,
-    to handle: SubscriptionHandle<Request, Iterator.Element>,
-    _ id: SubscriptionStateMachine.StreamID
-) async -> Bool {
-    var first = 0
-    var count = batch.count
-    while first < batch.count {
-        let end = first + count
-        let part = count == batch.count ? batch : Array(batch[first..<end])
-        // A payload that is dropped must be asked for again, so the point moves with the last of the batch.
-        let point = end == batch.count ? iterator.resumePoint : nil
-        switch handle.accept(part, latest: iterator.detached(batch[end - 1]), point: point, on: id) {
-        case .accepted:
-            first = end
-            count = batch.count - first
-        case .superseded:
-            return false
-        case .excess(let room):
-            guard let room = room > 0 ? room : await handle.core.room(for: id) else { return false }
-            count = min(room, batch.count - first)
+            return handle.core.failed(error, on: id, at: stream.resumePoint)
         }
     }
-    return true
 }
 
 extension HandleCore {

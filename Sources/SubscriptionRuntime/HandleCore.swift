@@ -121,59 +121,97 @@ final class HandleCore: Sendable {
         /// It is no longer this stream's to bring any.
         case superseded
         /// It is more than any owner has room for.
-        case excess(room: Int)
+        case excess
     }
 
-    /// It brought a batch: at least one payload, and the last of them in a `Box` and fit to be kept.
+    /// It brought payloads, by its driver.
     ///
-    /// - Parameters:
-    ///   - batch: The payloads.
-    ///   - latest: The last of them.
-    ///   - point: Where to resume once they are accepted; nil for where it was.
-    ///   - id: The stream.
-    /// - Returns: Whether they were accepted, all of them or none.
-    func accept(
-        _ batch: Batch,
-        latest: any AnyObject & Sendable,
-        point: ResumePoint?,
-        on id: StreamID
+    /// They are read again where the owners' room has shrunk since it was asked for, and dropped where the stream is
+    /// superseded: who asks for room then is told so. Not inlined, see the driver.
+    @inline(never)
+    func accept<Payloads: PayloadSequence>(_ payloads: [Payloads.Element], of stream: StreamReading<Payloads>) {
+        let brought = stream.brought(payloads)
+        if accept(brought, on: stream.id) == .excess { stream.keep(brought) }
+    }
+
+    func accept(_ brought: Brought, on id: StreamID) -> Acceptance {
+        transact { state, after in accept(brought, on: id, &state, &after) }
+    }
+
+    private func accept(
+        _ brought: Brought,
+        on id: StreamID,
+        by reader: Mailbox? = nil,
+        _ state: inout HandleState,
+        _ after: inout Aftermath
     ) -> Acceptance {
-        transact { state, after in
-            guard state.machine.isOpen(id) else { return .superseded }
-            if let room = state.room, batch.count > room { return .excess(room: max(0, room)) }
-            guard state.machine.payloads(batch.count, on: id) else { return .superseded }
-            after.payload = state.latest
-            state.latest = latest
-            note(point, id, &state)
-            state.hand(batch, &after)
-            return .accepted
-        }
+        guard state.machine.isOpen(id) else { return .superseded }
+        if let room = state.room, brought.batch.count > room { return .excess }
+        guard state.machine.payloads(brought.batch.count, on: id) else { return .superseded }
+        after.payload = state.latest
+        state.latest = brought.latest
+        note(brought.point, id, &state)
+        state.hand(brought.batch, except: reader, &after)
+        return .accepted
     }
 
     /// How many payloads may be read at once, at least 1; nil once the stream is superseded.
     ///
     /// Suspends while no owner has room. Not inlined, see the driver: most batches find room.
     @inline(never)
-    nonisolated(nonsending) func room(for id: StreamID) async -> Int? {
+    nonisolated(nonsending) func room<Payloads: PayloadSequence>(for stream: StreamReading<Payloads>) async -> Int? {
         while true {
             let room = state.withLock { state in
-                state.machine.isOpen(id) ? state.room ?? HandleState.unpaced : nil
+                state.machine.isOpen(stream.id) ? state.room ?? HandleState.unpaced : nil
             }
             guard let room else { return nil }
             if room > 0 { return room }
-            await Waiter.wait { pump in holdBack(pump, for: id) }
+            await Waiter.wait { driver in
+                stream.suspend(driver)
+                holdBack(stream)
+            }
         }
     }
 
-    /// Suspends the reading, unless it may go on.
+    /// Holds the stream back, unless its driver may go on.
     @inline(never)
-    private func holdBack(_ pump: Waiter, for id: StreamID) {
-        transact { state, after in
-            guard state.machine.isOpen(id) else {
-                after.pump = pump
-                return
+    private func holdBack(_ stream: any HeldBack) {
+        transact { state, after in holdBack(stream, &state, &after) }
+    }
+
+    private func holdBack(_ stream: any HeldBack, _ state: inout HandleState, _ after: inout Aftermath) {
+        guard state.machine.isOpen(stream.id) else {
+            after.resumed = stream
+            return
+        }
+        state.holdBack(stream, &after)
+    }
+
+    /// Reads in the driver's place what is there, and holds the stream back again.
+    ///
+    /// - Returns: What that brought the owner, if he has nothing left to take before it.
+    private func readOn(_ stream: any HeldBack, room: Int, for owner: Int) -> Batch? {
+        guard let brought = stream.nextIfReady(atMost: room) else {
+            stream.resume()
+            return nil
+        }
+        return transact { state, after in
+            var reader = state.mailboxes[owner]
+            if let mailbox = reader, !mailbox.isEmpty { reader = nil }
+            switch accept(brought, on: stream.id, by: reader, &state, &after) {
+            case .accepted:
+                reader?.passedBy(brought.batch)
+            case .superseded:
+                after.payload = brought.latest
+                reader = nil
+            case .excess:
+                // The owner has left meanwhile, and another one come.
+                stream.keep(brought)
+                after.resumed = stream
+                return nil
             }
-            state.holdBack(pump, &after)
+            holdBack(stream, &state, &after)
+            return reader == nil ? nil : brought.batch
         }
     }
 
@@ -285,7 +323,7 @@ final class HandleCore: Sendable {
     /// Does what a transaction left to do, under no lock.
     private func finish(_ after: consuming Aftermath) {
         if let rest = after.rest { finish(rest) }
-        after.pump?.resume()
+        after.resumed?.resume()
         if let (waiter, taken) = after.served { waiter.resume(returning: taken) }
         if let rest = after.rest {
             for (waiter, taken) in rest.served { waiter.resume(returning: taken) }
@@ -403,15 +441,14 @@ extension HandleCore {
     }
 
     /// The owner's count has reached its gauge's call.
-    ///
-    /// - Returns: Whether the deliveries go on; if not, what the iterator still holds is void.
-    func attend(_ owner: Int) -> Bool {
-        transact { state, after in
-            guard let mailbox = state.mailboxes[owner] else { return false }
-            if mailbox.isAbandoned { return false }
-            state.goOn(&after)
-            return true
+    func attend(_ owner: Int) -> Attention {
+        let (goesOn, stream) = transact { state, after -> (Bool, (any HeldBack, Int)?) in
+            guard let mailbox = state.mailboxes[owner], !mailbox.isAbandoned else { return (false, nil) }
+            return (true, state.goOn(for: mailbox, &after))
         }
+        guard goesOn else { return .over }
+        guard let (stream, room) = stream, let batch = readOn(stream, room: room, for: owner) else { return .goesOn }
+        return .payloads(batch)
     }
 
     /// The owner is no more.
@@ -477,6 +514,9 @@ extension HandleCore {
 
     /// How many changes observers were told of.
     var revision: Int { state.withLock { $0.machine.revision } }
+
+    /// Whether the driver is suspended for want of room, and nobody reads in its place.
+    var isHeldBack: Bool { state.withLock { $0.heldBack != nil } }
 
     /// Whether a driver runs for the current state; false while an opening is held back.
     var isStarted: Bool {

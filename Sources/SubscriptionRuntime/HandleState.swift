@@ -32,8 +32,10 @@ struct HandleState {
     var mailboxes: [Int: Mailbox] = [:]
     var lastOwner = 0
 
-    /// The reading of the stream, suspended until an owner has room.
-    var pump: Waiter?
+    /// The stream, whose driver is suspended until an owner has room.
+    ///
+    /// nil also while an owner reads in its place.
+    var heldBack: (any HeldBack)?
 
     /// The loops over `statuses` that wait for the next.
     var watchers: [Int: Waiter] = [:]
@@ -56,30 +58,52 @@ struct HandleState {
         return largest
     }
 
-    /// Takes the suspended reading out if an owner has room enough for it, or none sets the pace.
+    /// Lets the suspended driver go on if an owner has nothing left, or none sets the pace.
+    ///
+    /// Not as soon as there is room: so it goes on by whole batches.
     mutating func goOn(_ after: inout Aftermath) {
-        guard pump != nil else { return }
+        guard heldBack != nil else { return }
         var paced = false
         for mailbox in mailboxes.values where mailbox.sets {
+            if mailbox.isDrained { return release(&after) }
             paced = true
-            if mailbox.room >= mailbox.threshold { return release(&after) }
         }
         if !paced { release(&after) }
     }
 
-    /// Suspends the reading, unless it may go on.
-    mutating func holdBack(_ pump: Waiter, _ after: inout Aftermath) {
-        self.pump = pump
-        for mailbox in mailboxes.values where mailbox.sets { mailbox.callAtThreshold() }
-        // An iterator that went past its threshold before it could see the call is seen here.
+    /// Takes the stream out for an owner that has nothing left, to read so much at most in the driver's place.
+    ///
+    /// Lets the driver go on where no owner may.
+    ///
+    /// An owner may as long as that makes no other one lag, and all are up to date: beyond that they have to have their
+    /// turn first, and the driver's two changes of task leave them that.
+    mutating func goOn(for mailbox: Mailbox, _ after: inout Aftermath) -> (stream: any HeldBack, room: Int)? {
+        guard let stream = heldBack else { return nil }
+        var room = mailbox.isDrained ? mailbox.window : 0
+        for mailbox in mailboxes.values { room = min(room, mailbox.sets ? mailbox.slack : 0) }
+        // Less is not worth it: it takes a batch apart.
+        guard room >= max(1, mailbox.window / 2) else {
+            goOn(&after)
+            return nil
+        }
+        heldBack = nil
+        for mailbox in mailboxes.values { mailbox.callOff() }
+        return (stream, room)
+    }
+
+    /// Holds the stream back, unless it may go on.
+    mutating func holdBack(_ stream: any HeldBack, _ after: inout Aftermath) {
+        heldBack = stream
+        for mailbox in mailboxes.values where mailbox.sets { mailbox.callWhenDrained() }
+        // An iterator that was drained before it could see the call is seen here.
         goOn(&after)
     }
 
-    /// Has the suspended reading look again.
+    /// Has the suspended driver look again.
     mutating func release(_ after: inout Aftermath) {
-        guard let pump else { return }
-        after.pump = pump
-        self.pump = nil
+        guard let heldBack else { return }
+        after.resumed = heldBack
+        self.heldBack = nil
         for mailbox in mailboxes.values where mailbox.sets { mailbox.callOff() }
     }
 
@@ -91,9 +115,9 @@ struct HandleState {
         after.serve(waiter, taken)
     }
 
-    /// Adds an accepted batch to every owner's queue.
-    func hand(_ batch: Batch, _ after: inout Aftermath) {
-        for mailbox in mailboxes.values {
+    /// Adds an accepted batch to every owner's queue, but for that of the one who read it.
+    func hand(_ batch: Batch, except reader: Mailbox? = nil, _ after: inout Aftermath) {
+        for mailbox in mailboxes.values where mailbox !== reader {
             var debris: Mailbox.Debris?
             if let dropped = mailbox.append(batch, &debris) { after.log(.lagged(dropped: dropped)) }
             if let debris { after.leave { $0.debris.append(debris) } }
@@ -171,7 +195,8 @@ struct Aftermath: ~Copyable {
     /// Whether the log is kept.
     let isLogging: Bool
 
-    var pump: Waiter?
+    /// A stream whose driver goes on.
+    var resumed: (any HeldBack)?
     /// The first owner that is handed what it waits for; the others are in the rest.
     var served: (waiter: Mailbox.Waiter, taken: Taken)?
     var observation: StatusObservation?

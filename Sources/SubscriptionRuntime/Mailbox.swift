@@ -8,17 +8,41 @@ public import Synchronization
 /// What an owner's iterator and its handle tell each other without the lock.
 @usableFromInline
 final class Gauge: Sendable {
-    /// How many payloads the iterator has handed out; written by it alone.
-    @usableFromInline let consumed = Atomic<Int>(0)
+    /// How many payloads the iterator has handed out and let go of: those of whole batches.
+    ///
+    /// Written by it alone.
+    private let consumed = Atomic<Int>(0)
 
-    /// The count from which the iterator has to look at the handle after handing one out.
+    /// The count from which the iterator has to look at the handle.
     ///
     /// `Int.max` while there is nothing to look at; less where the stream waits for room; `Int.min` once the environment
     /// has ended. Written under the handle's lock.
     @usableFromInline let attention = Atomic<Int>(.max)
 
-    @usableFromInline
     init() {}
+
+    // MARK: The iterator's side
+
+    /// Whether what the iterator still holds is void: the environment has ended.
+    @inlinable var isVoid: Bool { attention.load(ordering: .acquiring) == .min }
+
+    /// Publishes the count, and says whether it is one to look at the handle at.
+    func isCalled(at count: Int) -> Bool {
+        // The count is seen by the handle before the call is looked for here, and the other way round there: one of the
+        // two sees the other.
+        consumed.store(count, ordering: .sequentiallyConsistent)
+        return count >= attention.load(ordering: .sequentiallyConsistent)
+    }
+
+    // MARK: The handle's side
+
+    /// As the iterator published it.
+    var count: Int { consumed.load(ordering: .sequentiallyConsistent) }
+
+    /// Has the iterator look at the handle from a count on.
+    func call(at count: Int) {
+        attention.store(count, ordering: .sequentiallyConsistent)
+    }
 }
 
 /// A baseline in an owner's queue; what ``Delivery/Cause`` says, for any payload.
@@ -44,9 +68,10 @@ enum Marker: Sendable, Hashable {
 ///
 /// Everything between a stream and its owners' iterators is this way: generic code of another module's types is never
 /// specialized, and its look-ups of types cost more than the payloads of a batch.
+@usableFromInline
 struct Batch: Sendable {
     /// A `Box` of an array.
-    fileprivate let box: any AnyObject & Sendable
+    @usableFromInline let box: any AnyObject & Sendable
 
     /// How many.
     let count: Int
@@ -57,15 +82,20 @@ struct Batch: Sendable {
     }
 
     /// The payloads, of the type they were made from.
-    func payloads<Payload: Sendable>(of type: Payload.Type) -> [Payload] {
+    ///
+    /// Specialized where it is called, and not inlined: `Deliveries.Iterator.next` has to stay small.
+    @inlinable
+    @inline(never)
+    func payloads<Payload: Sendable>(of type: Payload.Type = Payload.self) -> [Payload] {
         guard let box = box as? Box<[Payload]> else { preconditionFailure("a batch is of its handle's payloads") }
         return box.value
     }
 }
 
 /// A value, where its type is not known.
+@usableFromInline
 final class Box<Value: Sendable>: Sendable {
-    let value: Value
+    @usableFromInline let value: Value
 
     init(_ value: Value) {
         self.value = value
@@ -81,6 +111,15 @@ enum Taken: Sendable {
     case finished(SubscriptionEnd?)
     /// The owner has been released before.
     case detached
+}
+
+/// What an owner's iterator finds where its count has reached its gauge's call.
+enum Attention {
+    /// The deliveries are over, and what the iterator still holds is void.
+    case over
+    case goesOn
+    /// They go on by these, as it holds none.
+    case payloads(Batch)
 }
 
 /// One owner's queue: batches as they came, and baselines between them.
@@ -122,9 +161,6 @@ final class Mailbox {
     /// How many payloads may wait before the stream is held back for this owner.
     var window: Int { max(1, limit / 2) }
 
-    /// Room, from which a stream held back goes on: half the window, so that it goes on by batches.
-    var threshold: Int { max(1, window / 2) }
-
     /// Whether the owner lost its backlog and has not taken the baseline that says so.
     private(set) var isLagging = false
 
@@ -145,24 +181,35 @@ final class Mailbox {
     }
 
     /// Whether the environment's end cut the deliveries off.
-    var isAbandoned: Bool { gauge.attention.load(ordering: .relaxed) == .min }
+    var isAbandoned: Bool { gauge.isVoid }
 
     /// Whether the owner takes part in the pace of the stream.
     var sets: Bool { end == nil && !isLagging }
 
-    /// How many payloads the stream may bring before this owner's window is full; may be negative.
-    var room: Int {
-        window - (queued + taken - gauge.consumed.load(ordering: .sequentiallyConsistent))
-    }
+    /// How many payloads wait: in the queue, and in the iterator's hand, where a batch counts until the last of it has
+    /// been handed out.
+    private var waiting: Int { queued + taken - gauge.count }
 
-    /// Has the iterator look at the handle once its room reaches the threshold.
-    func callAtThreshold() {
-        gauge.attention.store(queued + taken - window + threshold, ordering: .sequentiallyConsistent)
+    /// How many payloads the stream may bring before this owner's window is full; may be negative.
+    var room: Int { window - waiting }
+
+    /// How many it may bring before this owner lags.
+    var slack: Int { limit - waiting }
+
+    /// Whether nothing waits.
+    var isDrained: Bool { waiting == 0 }
+
+    /// Whether a batch may pass the queue by: there is nothing in it, and the iterator is not to be told of its end.
+    var isEmpty: Bool { firstPiece == pieces.count && end == nil }
+
+    /// Has the iterator look at the handle once it is drained.
+    func callWhenDrained() {
+        gauge.call(at: queued + taken)
     }
 
     /// Has the iterator look at the handle no more.
     func callOff() {
-        gauge.attention.store(.max, ordering: .sequentiallyConsistent)
+        gauge.call(at: .max)
     }
 
     // MARK: In
@@ -176,7 +223,7 @@ final class Mailbox {
             mark(.lagged(dropped: batch.count))
             return nil
         }
-        guard batch.count - room <= limit - window else {
+        guard batch.count <= slack else {
             let dropped = queued + batch.count
             debris = drop(andMark: .lagged(dropped: dropped))
             isLagging = true
@@ -211,7 +258,7 @@ final class Mailbox {
         debris.end = end
         isLagging = false
         end = .failed(.environment(.gone))
-        gauge.attention.store(.min, ordering: .sequentiallyConsistent)
+        gauge.call(at: .min)
         return debris
     }
 
@@ -252,6 +299,11 @@ final class Mailbox {
             taken += batch.count
             return .payloads(batch)
         }
+    }
+
+    /// Counts a batch that the iterator is given at once, as there is nothing before it.
+    func passedBy(_ batch: Batch) {
+        taken += batch.count
     }
 
     /// Keeps the iterator until something comes.

@@ -97,18 +97,6 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     public func retry() {
         core.retry()
     }
-
-    /// It brought a batch.
-    ///
-    /// - Parameters:
-    ///   - batch: At least one payload.
-    ///   - latest: The last of them, fit to be kept.
-    ///   - point: Where to resume once they are accepted; nil for where it was.
-    ///   - id: The stream.
-    /// - Returns: Whether they were accepted, all of them or none.
-    func accept(_ batch: [Payload], latest: Payload, point: ResumePoint?, on id: StreamID) -> HandleCore.Acceptance {
-        core.accept(Batch(batch), latest: Box(latest), point: point, on: id)
-    }
 }
 
 extension SubscriptionHandle: Launching {

@@ -170,7 +170,7 @@ final class ScriptedTally: Sendable {
 
 /// One call of a scripted transport's `open`, and the stream it became.
 public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendable>: Sendable {
-    private enum End {
+    fileprivate enum End {
         case completed
         case failed(SubscriptionFailure)
     }
@@ -346,25 +346,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     /// The next payloads; nil at the completion and after a cancellation.
     func take(_ count: Int) async throws(SubscriptionFailure) -> (payloads: [Payload], point: ResumePoint?)? {
         while true {
-            // Whose deinit runs is not known: what was taken is let go of after the lock.
-            var spent: [(payload: Payload, point: ResumePoint?)] = []
-            let (payloads, point, end) = state.withLock { state in
-                var payloads: [Payload] = []
-                var point: ResumePoint?
-                // What is buffered goes with a cancelled stream.
-                while !state.isCancelled, payloads.count < count, state.firstItem < state.items.count {
-                    let item = state.items[state.firstItem]
-                    state.firstItem += 1
-                    payloads.append(item.payload)
-                    point = item.point ?? point
-                }
-                if state.firstItem == state.items.count {
-                    swap(&spent, &state.items)
-                    state.firstItem = 0
-                }
-                state.taken += payloads.count
-                return (payloads, point, state.isCancelled ? .completed : state.end)
-            }
+            let (payloads, point, end) = takeIfReady(count)
             if !payloads.isEmpty { return (payloads, point) }
             switch end {
             case nil: break
@@ -376,6 +358,29 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
                 throw failure
             }
             await more()
+        }
+    }
+
+    /// The payloads that are there, which may be none, and the end, which stays where it is.
+    fileprivate func takeIfReady(_ count: Int) -> (payloads: [Payload], point: ResumePoint?, end: End?) {
+        // Whose deinit runs is not known: what was taken is let go of after the lock.
+        var spent: [(payload: Payload, point: ResumePoint?)] = []
+        return state.withLock { state in
+            var payloads: [Payload] = []
+            var point: ResumePoint?
+            // What is buffered goes with a cancelled stream.
+            while !state.isCancelled, payloads.count < count, state.firstItem < state.items.count {
+                let item = state.items[state.firstItem]
+                state.firstItem += 1
+                payloads.append(item.payload)
+                point = item.point ?? point
+            }
+            if state.firstItem == state.items.count {
+                swap(&spent, &state.items)
+                state.firstItem = 0
+            }
+            state.taken += payloads.count
+            return (payloads, point, state.isCancelled ? .completed : state.end)
         }
     }
 
@@ -511,6 +516,16 @@ public struct ScriptedPayloads<Request: Hashable & Sendable, Payload: Sendable>:
             guard let (payloads, point) = try await connection.opening.take(count) else { return nil }
             resumePoint = point ?? resumePoint
             return payloads
+        }
+
+        /// The payloads that were fed, without waiting for one.
+        ///
+        /// - Parameter count: The most to take.
+        /// - Returns: At least one; nil where there is none, and at the end.
+        public mutating func nextIfReady(atMost count: Int) -> [Payload]? {
+            let (payloads, point, _) = connection.opening.takeIfReady(count)
+            resumePoint = point ?? resumePoint
+            return payloads.isEmpty ? nil : payloads
         }
 
         /// What the transport was made with.

@@ -46,6 +46,7 @@ public struct TransportContract<Transport: SubscriptionTransport>: Sendable {
     ) async -> [String] {
         var broken: [String] = []
         broken += await completion(completing)
+        broken += await readiness(completing)
         broken += await cut(cutOff)
         broken += await droppedUnread(endless)
         broken += await cancelled("reading", endless) { transport in
@@ -71,6 +72,29 @@ public struct TransportContract<Transport: SubscriptionTransport>: Sendable {
             return count > 0 ? [] : ["a completed stream brought no payload"]
         } catch {
             return ["a completed stream failed: \(error)"]
+        }
+    }
+
+    /// What is taken without waiting is of the same stream, and leaves the end to who waits.
+    private func readiness(_ request: Transport.Request) async -> [String] {
+        let waited = await count(request, ifReady: false)
+        let mixed = await count(request, ifReady: true)
+        return waited == mixed ? [] : ["a stream of \(waited) payloads is one of \(mixed) where nextIfReady takes them"]
+    }
+
+    /// How many payloads a stream brings until its end, whatever that is.
+    private func count(_ request: Transport.Request, ifReady: Bool) async -> Int {
+        var count = 0
+        do throws(SubscriptionFailure) {
+            var iterator = try await transport.open(request, resuming: nil).makeAsyncIterator()
+            while true {
+                while ifReady, let batch = iterator.nextIfReady(atMost: 1) { count += batch.count }
+                guard let batch = try await iterator.next(atMost: 1) else { return count }
+                count += batch.count
+            }
+        } catch {
+            // Which end it is, is another check's.
+            return count
         }
     }
 

@@ -200,7 +200,8 @@ struct LinearizabilityTests {
                             case (7...8, let id?):
                                 return [.opened(id, isRead: handle.core.opened(id, after: nil))]
                             case (9...10, let id?):
-                                if case .accepted = handle.accept([1], latest: 1, point: nil, on: id) {
+                                let brought = Brought(batch: Batch([1]), latest: Box(1), point: nil)
+                                if handle.core.accept(brought, on: id) == .accepted {
                                     return [.payload(id, isAccepted: true)]
                                 }
                                 return [.payload(id, isAccepted: false)]

@@ -59,4 +59,57 @@ struct TransportContractTests {
         )
         #expect(try await check(cutEnds: .request(Cut())).count == 1)
     }
+
+    @Test("is broken by an iterator that loses what it has at hand")
+    func losing() async throws {
+        let transport = ScriptedTransport<String, Int>()
+        let server = play(transport, cutEnds: .network(Cut()))
+        let contract = TransportContract(Losing(transport: transport), connections: { transport.unclosed })
+        let broken = await contract.check(
+            endless: "endless",
+            completing: "completing",
+            cutOff: "cut off",
+            silent: "silent"
+        )
+        #expect(broken == ["a stream of 3 payloads is one of 2 where nextIfReady takes them"])
+        _ = try await transport.open("over", resuming: nil)
+        await server.value
+    }
+}
+
+/// Loses the first payload that is taken without waiting.
+private struct Losing: SubscriptionTransport {
+    struct Payloads: PayloadSequence {
+        typealias Element = Int
+        typealias Failure = SubscriptionFailure
+
+        let payloads: ScriptedTransport<String, Int>.Payloads
+
+        func makeAsyncIterator() -> Iterator { Iterator(iterator: payloads.makeAsyncIterator()) }
+    }
+
+    struct Iterator: PayloadIterator {
+        var iterator: ScriptedTransport<String, Int>.Payloads.AsyncIterator
+        var hasLost = false
+
+        mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(SubscriptionFailure) -> Int? {
+            try await iterator.next()
+        }
+
+        mutating func nextIfReady(atMost count: Int) -> [Int]? {
+            if !hasLost {
+                hasLost = true
+                _ = iterator.nextIfReady(atMost: 1)
+            }
+            return iterator.nextIfReady(atMost: count)
+        }
+    }
+
+    let transport: ScriptedTransport<String, Int>
+
+    func open(_ request: String, resuming: ResumePoint?) async throws(SubscriptionFailure) -> Payloads {
+        Payloads(payloads: try await transport.open(request, resuming: resuming))
+    }
 }

@@ -44,6 +44,10 @@ struct NumberSequence: PayloadSequence {
         }
 
         mutating func next(atMost limit: Int) async throws(SubscriptionFailure) -> [Int]? {
+            nextIfReady(atMost: limit)
+        }
+
+        mutating func nextIfReady(atMost limit: Int) -> [Int]? {
             guard next < count else { return nil }
             let end = Swift.min(count, next + Swift.min(limit, Numbers.batch))
             defer { next = end }

@@ -145,6 +145,18 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
         }
     }
 
+    /// Takes what is there, or the end; nil while there is nothing.
+    ///
+    /// - Parameter resume: As for ``take(resume:cancel:)``.
+    /// - Returns: A segment, or the end, which stays.
+    @specialized(where Payload == ServerSentEvent)
+    @specialized(where Payload == GraphQLResult)
+    func takeIfReady(resume: () -> Void) -> Found? {
+        guard case .found(let found, let mustResume) = step() else { return nil }
+        if mustResume { resume() }
+        return found
+    }
+
     // Not inlined: what they need is in no frame of a task that waits.
 
     /// Keeps whoever waits; false where there is something already.
