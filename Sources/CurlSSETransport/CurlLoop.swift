@@ -25,8 +25,9 @@ public final class CurlLoop: Sendable {
 
     /// Runs tasks on the loop's own thread.
     ///
-    /// Such a task is handed payloads without a change of thread, and holds up every stream of the loop while it runs:
-    /// it must not block, nor compute for long.
+    /// Such a task is handed payloads without a change of thread, as they are read from the socket, and holds up every
+    /// stream of the loop while it runs: it must not block, nor compute for long, nor wait for the loop by other means
+    /// than `await`.
     public var executor: any TaskExecutor { events.executor }
 
     /// Ends every stream of the loop by an environment failure, closes every connection and stops the loop.

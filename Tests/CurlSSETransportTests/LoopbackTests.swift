@@ -302,4 +302,55 @@ struct LoopbackTests {
         }
         #expect(await task.value == (0..<500).map(String.init))
     }
+
+    @Test("an owner on the loop's own thread takes what was read before more is")
+    func takenAsItIsRead() async throws {
+        let event = "data: " + String(repeating: "7", count: 92) + "\n\n"
+        let count = 40_000
+        let server = try ReplayServer(otherwise: [
+            .expectRequest, .send(head), .sendRepeating(Array(event.utf8), count: count), .silence,
+        ])
+        let transport = try plain(server) { $0.highWater = 64 << 20 }
+        let ahead = try await Task(executorPreference: transport.curlLoop.executor) {
+            let stream = try await transport.open(EventSourceRequest(), resuming: nil)
+            var iterator = stream.makeAsyncIterator()
+            var ahead = 0
+            for number in 0..<count {
+                guard try await iterator.next() != nil else { break }
+                ahead = max(ahead, transport.counters.bytesReceived - number * event.utf8.count)
+            }
+            return ahead
+        }.value
+        // What is handed over at once, and a part of a body.
+        #expect(ahead <= 144 << 10)
+    }
+
+    /// What a task may do in the middle of a read.
+    enum Leaving: CaseIterable {
+        case leavesTheStream, shutsTheLoopDown
+    }
+
+    @Test(
+        "an owner on the loop's own thread may leave, or end the loop, while libcurl reads",
+        arguments: Leaving.allCases
+    )
+    func leftWithinARead(leaving: Leaving) async throws {
+        let server = try ReplayServer(otherwise: [
+            .expectRequest, .send(head), .sendForever(Array("data: \(String(repeating: "7", count: 92))\n\n".utf8)),
+        ])
+        let loop = try CurlLoop()
+        let transport = try plain(server, loop: loop)
+        let taken = try await Task(executorPreference: loop.executor) {
+            var taken = 0
+            for try await _ in try await transport.open(EventSourceRequest(), resuming: nil) {
+                taken += 1
+                // Well within the body, and not at a batch's end.
+                if taken == 10_001 { break }
+            }
+            if leaving == .shutsTheLoopDown { await loop.shutdown() }
+            return taken
+        }.value
+        #expect(taken == 10_001)
+        #expect(await server.reaches { $0.openConnections == 0 })
+    }
 }

@@ -49,6 +49,8 @@ final class LoopCore {
     private var files = FileVersions()
     private var lastID: UInt64 = 0
     private var commands: [LoopCommand] = []
+    /// Those of the commands that are run within a call of libcurl.
+    private var jobs: [LoopJob] = []
     private var events: [(generation: UInt32, event: PollEvent)] = []
     private var dirty: [LoopTransfer] = []
     /// Openings that have been given a place and not begun to connect: they do once libcurl has returned.
@@ -404,6 +406,17 @@ final class LoopCore {
     /// The transfer's request is on a connection that others may be on, too.
     func joined(_ connection: ConnectionName, by transfer: LoopTransfer) {
         sharers[connection, default: []].insert(transfer.id)
+    }
+
+    /// A part of a body has been read: runs the tasks that were waiting for it on the loop's thread.
+    ///
+    /// They reach the loop by its mailbox alone, and so enter libcurl no more here than elsewhere.
+    func runJobs() {
+        mailbox.takeJobs(into: &jobs)
+        guard !jobs.isEmpty else { return }
+        for job in jobs { job.run() }
+        jobs.removeAll(keepingCapacity: true)
+        now = LoopTime.now
     }
 
     /// The transfer is on the connection no more.

@@ -1,6 +1,7 @@
 // How tasks wait for the loop, and run on it.
 //
-// Thread: jobs are enqueued from any, and run on the loop's, outside of every libcurl call.
+// Thread: jobs are enqueued from any, and run on the loop's: between two calls of libcurl, or inside one that has just
+// written a part of a body, so that what was read is taken before more is. They ask things of the loop by its mailbox.
 
 /// Runs the jobs of tasks that prefer it on the loop's own thread.
 final class LoopExecutor: TaskExecutor {

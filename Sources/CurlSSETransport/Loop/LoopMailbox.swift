@@ -21,6 +21,11 @@ enum LoopCommand: Sendable {
     case shutdown
     /// Do nothing from now on: the process exits.
     case quiesce(DispatchSemaphore)
+
+    /// Whether it is a job.
+    var isJob: Bool {
+        if case .job = self { true } else { false }
+    }
 }
 
 /// A queue into the loop.
@@ -59,6 +64,14 @@ final class LoopMailbox: Sendable {
         state.withLock { state in
             state.isAwaited = state.commands.isEmpty
             return state.isAwaited
+        }
+    }
+
+    /// Takes the jobs that come before any other command.
+    func takeJobs(into jobs: inout [LoopJob]) {
+        state.withLock { state in
+            for case .job(let job) in state.commands.prefix(while: \.isJob) { jobs.append(job) }
+            state.commands.removeFirst(jobs.count)
         }
     }
 

@@ -439,6 +439,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             }
             switch sink.read(chunk) {
             case .taken:
+                core?.runJobs()
                 return .taken
             case .ended(let ending):
                 self.ending = ending
