@@ -87,4 +87,40 @@ struct FixtureTests {
             #expect(stopped.error == nil)
         }
     }
+
+    /// The cuttings that take each of the parser's ways.
+    private static func cuttings(of stream: [UInt8]) -> [[ArraySlice<UInt8>]] {
+        [[stream[...]], stream.chunks(of: 1), stream.chunks(of: 7), stream.cut(at: [stream.count / 2])]
+    }
+
+    @Test("comes to the same for a visitor that looks at each event first and wants it", arguments: Fixture.all)
+    func lookedAt(_ fixture: Fixture) {
+        let whole = Outcome(of: [fixture.stream], by: fixture.parser)
+
+        for chunks in Self.cuttings(of: fixture.stream) {
+            #expect(Outcome(of: chunks, by: fixture.parser) { _ in true } == whole)
+        }
+        for count in 1..<max(1, whole.happenings.count) {
+            let stopped = Outcome(of: [fixture.stream], by: fixture.parser, stopAfter: count)
+            #expect(Outcome(of: [fixture.stream], by: fixture.parser, stopAfter: count) { _ in true } == stopped)
+        }
+    }
+
+    @Test("comes to the same but for the events that a visitor passes by", arguments: Fixture.all)
+    func passedBy(_ fixture: Fixture) {
+        let whole = Outcome(of: [fixture.stream], by: fixture.parser)
+
+        for wanted in [{ _ in false }, { $0 % 2 == 0 }] as [(Int) -> Bool] {
+            var expected = whole
+            var number = 0
+            expected.happenings = whole.happenings.filter { happening in
+                guard case .event = happening else { return true }
+                defer { number += 1 }
+                return wanted(number)
+            }
+            for chunks in Self.cuttings(of: fixture.stream) {
+                #expect(Outcome(of: chunks, by: fixture.parser, looking: wanted) == expected)
+            }
+        }
+    }
 }

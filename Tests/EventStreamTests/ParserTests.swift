@@ -179,7 +179,9 @@ struct ParserTests {
             let bytes = Outcome(of: stream.chunks(of: 1), by: parser)
             let cuts = (0..<4).map { _ in Int.random(in: 0...stream.count, using: &generator) }.sorted()
             let cut = Outcome(of: stream.cut(at: cuts), by: parser)
+            let looking = Outcome(of: stream.cut(at: cuts), by: parser) { _ in true }
             #expect(bytes == whole, "SEED=\(seed) round \(round): \(String(decoding: stream, as: UTF8.self))")
+            #expect(looking == whole, "SEED=\(seed) round \(round) at \(cuts), looking")
             #expect(cut == whole, "SEED=\(seed) round \(round) at \(cuts): \(String(decoding: stream, as: UTF8.self))")
         }
     }

@@ -48,17 +48,27 @@ struct Outcome: Equatable, EventStreamVisitor {
 
     /// Reads a stream in chunks whose sizes `size` says.
     init(of stream: UnsafeRawBufferPointer, limit: Int, keepsComments: Bool, chunks size: () -> Int) {
-        var parser = EventStreamParser(maxEventBytes: limit, keepsComments: keepsComments)
-        var start = 0
-        while start < stream.count {
-            let end = min(stream.count, start + max(1, size()))
-            do {
-                try parser.parse(UnsafeRawBufferPointer(rebasing: stream[start..<end]).bytes, to: &self)
-            } catch let thrown {
-                error = thrown
-            }
-            start = end
-        }
+        var outcome = Outcome()
+        let parser = EventStreamParser(maxEventBytes: limit, keepsComments: keepsComments)
+        let end = read(stream, by: parser, to: &outcome, chunks: size)
+        outcome.end(end)
+        self = outcome
+    }
+
+    /// Reads it by a visitor that looks at each event first.
+    init(lookingAt stream: UnsafeRawBufferPointer, limit: Int, keepsComments: Bool, chunks size: () -> Int) {
+        var looker = Looker()
+        let parser = EventStreamParser(maxEventBytes: limit, keepsComments: keepsComments)
+        let end = read(stream, by: parser, to: &looker, chunks: size)
+        looker.outcome.end(end)
+        self = looker.outcome
+    }
+
+    fileprivate init() {}
+
+    private mutating func end(_ end: (parser: EventStreamParser, error: EventStreamError?)) {
+        var parser = end.parser
+        error = end.error
         lastEventID = parser.lastEventID
         retry = parser.retry
         halfEventDiscarded = parser.finish()
@@ -82,6 +92,53 @@ struct Outcome: Equatable, EventStreamVisitor {
     }
 }
 
+/// Looks at each event, and wants it.
+struct Looker: EventStreamVisitor {
+    static var looks: Bool { true }
+
+    var outcome = Outcome()
+    private var data: [UInt8]?
+
+    mutating func look(at data: RawSpan, type: RawSpan) -> Bool {
+        precondition(self.data == nil, "an event that was wanted was not made")
+        self.data = data.withUnsafeBytes { Array($0) }
+        return true
+    }
+
+    mutating func event(_ event: consuming ServerSentEvent) -> Bool {
+        precondition(data == Array(event.data.bytes), "an event is not what was looked at")
+        data = nil
+        return outcome.event(event)
+    }
+
+    mutating func blockWithoutData(type: String) -> Bool { outcome.blockWithoutData(type: type) }
+    mutating func lastEventIDMoved(to id: String) -> Bool { outcome.lastEventIDMoved(to: id) }
+    mutating func retryChanged(to retry: Duration) -> Bool { outcome.retryChanged(to: retry) }
+    mutating func comment(_ comment: EventData) -> Bool { outcome.comment(comment) }
+}
+
+/// Feeds a stream to a parser in chunks.
+private func read(
+    _ stream: UnsafeRawBufferPointer,
+    by parser: EventStreamParser,
+    to visitor: inout some EventStreamVisitor,
+    chunks size: () -> Int
+) -> (parser: EventStreamParser, error: EventStreamError?) {
+    var parser = parser
+    var error: EventStreamError?
+    var start = 0
+    while start < stream.count {
+        let end = min(stream.count, start + max(1, size()))
+        do {
+            try parser.parse(UnsafeRawBufferPointer(rebasing: stream[start..<end]).bytes, to: &visitor)
+        } catch let thrown {
+            error = thrown
+        }
+        start = end
+    }
+    return (parser, error)
+}
+
 /// libFuzzer's entry: 0 for "keep what this input found".
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
@@ -93,13 +150,16 @@ public func testOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
 
     let whole = Outcome(of: stream, limit: limit, keepsComments: keepsComments) { stream.count }
     let drip = Outcome(of: stream, limit: limit, keepsComments: keepsComments) { 1 }
-    let cut = Outcome(of: stream, limit: limit, keepsComments: keepsComments) {
+    func random() -> Int {
         state = state &* 1_664_525 &+ 1_013_904_223
         return Int(state >> 24) % 40
     }
+    let cut = Outcome(of: stream, limit: limit, keepsComments: keepsComments, chunks: random)
+    let looked = Outcome(lookingAt: stream, limit: limit, keepsComments: keepsComments, chunks: random)
 
     precondition(whole == drip, "byte by byte differs")
     precondition(whole == cut, "a cutting differs")
+    precondition(whole == looked, "a look makes a difference")
     precondition(whole.keeps(limit), "over the limit")
     return 0
 }

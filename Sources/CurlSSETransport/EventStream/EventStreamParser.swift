@@ -137,7 +137,11 @@ public struct EventStreamParser: Sendable {
         _ ends: inout LineEnds,
         to visitor: inout Visitor
     ) -> Bool {
-        guard readPlainBlocks(chunk, &position, &ends, to: &visitor) else { return false }
+        let goesOn =
+            Visitor.looks
+            ? lookAtPlainBlocks(chunk, &position, &ends, to: &visitor)
+            : readPlainBlocks(chunk, &position, &ends, to: &visitor)
+        guard goesOn else { return false }
         guard position < chunk.byteCount else { return true }
         var batch = BlockBatch()
         repeat {
@@ -191,6 +195,35 @@ public struct EventStreamParser: Sendable {
         }
     }
 
+    /// Has blocks of the plain shape looked at, as far as they go; false where the visitor stops.
+    ///
+    /// An event that is made has its data to itself: a visitor that looks makes few.
+    private mutating func lookAtPlainBlocks<Visitor: EventStreamVisitor>(
+        _ chunk: RawSpan,
+        _ position: inout Int,
+        _ ends: inout LineEnds,
+        to visitor: inout Visitor
+    ) -> Bool {
+        guard var plain = PlainBlock(chunk, at: position, &ends, limit: maxEventBytes) else { return true }
+        while true {
+            let prefix = plain.prefix(of: chunk, from: position)
+            position = plain.next
+            if visitor.look(at: chunk.extracting(plain.data), type: chunk.extracting(plain.type)) {
+                let data = chunk.copy(from: Int(plain.start), count: Int(plain.count))
+                let label = label(Int(plain.typeStart), Int(plain.typeCount), of: chunk)
+                let block = EventBlock(bytes: data, label)
+                guard visitor.event(ServerSentEvent(block: block, start: 0, count: plain.count, label: 0)) else {
+                    return false
+                }
+            }
+            guard
+                let next = PlainBlock(chunk, at: position, like: prefix, &ends, limit: maxEventBytes)
+                    ?? PlainBlock(chunk, at: position, &ends, limit: maxEventBytes)
+            else { return true }
+            plain = next
+        }
+    }
+
     /// What a block with an `event` field, or an empty one, is called.
     private func label(_ typeStart: Int, _ typeCount: Int, of chunk: RawSpan) -> EventLabel {
         EventLabel(
@@ -233,7 +266,7 @@ public struct EventStreamParser: Sendable {
         _ ends: inout LineEnds
     ) throws(EventStreamError) -> OpenBlock.Notice? {
         do {
-            let notice = try block.read(chunk, from: &position, ends: &ends, lastEventID: lastEventID)
+            let notice = try block.read(chunk, from: &position, ends: &ends)
             skipsLineFeed = block.endsInReturn
             switch notice {
             case .event, .end: isInBlock = false
@@ -252,7 +285,12 @@ public struct EventStreamParser: Sendable {
         to visitor: inout Visitor
     ) -> Bool {
         switch notice {
-        case .event(let event):
+        case .event:
+            if Visitor.looks, !looks(&visitor) {
+                lastEventID = block.dropEvent(lastEventID: lastEventID)
+                return true
+            }
+            let event = block.takeEvent(lastEventID: lastEventID)
             lastEventID = event.lastEventID
             return visitor.event(event)
         case .end(let id, let type):
@@ -276,7 +314,9 @@ public struct EventStreamParser: Sendable {
         to visitor: inout Visitor
     ) -> Bool {
         batch.nameBlocks(of: chunk, lastEventID: lastEventID)
-        let shared = EventBlock(bytes: chunk.gather(batch), batch.firstLabel, others: batch.otherLabels)
+        // A visitor that looks makes few: each has its data to itself.
+        let bytes = Visitor.looks ? [] : chunk.gather(batch)
+        let shared = EventBlock(bytes: bytes, batch.firstLabel, others: batch.otherLabels)
         // The label reported last: what the last event ID string is when the visitor stops.
         var lastLabel: UInt32?
         defer { if let lastLabel { lastEventID = shared[lastLabel].lastEventID } }
@@ -285,8 +325,9 @@ public struct EventStreamParser: Sendable {
             switch record.kind {
             case .event:
                 lastLabel = record.label
+                if Visitor.looks, !visitor.looks(at: record, of: batch, in: chunk) { continue }
                 let event: ServerSentEvent
-                if record.sharesBuffer {
+                if record.sharesBuffer, !Visitor.looks {
                     event = ServerSentEvent(block: shared, start: offset, count: record.count, label: record.label)
                     offset += record.count
                 } else {
@@ -328,6 +369,11 @@ public struct EventStreamParser: Sendable {
         return true
     }
 
+    /// Looks at the open block's event; whether it is to be made.
+    private func looks<Visitor: EventStreamVisitor>(_ visitor: inout Visitor) -> Bool {
+        block.withEvent { data, type in visitor.look(at: data, type: type) }
+    }
+
     /// Keeps events and nothing else.
     private struct Collector: EventStreamVisitor {
         var events: [ServerSentEvent] = []
@@ -336,5 +382,19 @@ public struct EventStreamParser: Sendable {
             events.append(event)
             return true
         }
+    }
+}
+
+extension EventStreamVisitor {
+    /// Looks at a record of a batch; whether it is to be made.
+    fileprivate mutating func looks(at record: BlockBatch.Record, of batch: borrowing BlockBatch, in chunk: RawSpan)
+        -> Bool
+    {
+        let type = chunk.extracting(Int(record.typeStart)..<Int(record.typeStart + record.typeCount))
+        if record.lineCount == 1 {
+            return look(at: chunk.extracting(Int(record.start)..<Int(record.start + record.count)), type: type)
+        }
+        let data = chunk.join(batch.lines[record.lineRange], count: Int(record.count))
+        return data.withRawSpan { look(at: $0, type: type) }
     }
 }

@@ -3,6 +3,21 @@
 /// Each method says whether the parser goes on. After false nothing more of the stream is read, the rest of the chunk
 /// included.
 public protocol EventStreamVisitor {
+    /// Whether the parser asks for each event whether to make it. Default: false; every event is made.
+    static var looks: Bool { get }
+
+    /// An event is about to be dispatched: whether to make it.
+    ///
+    /// Called only by a visitor of a type that ``looks``, before each ``event(_:)``. An event that is made is copied, as it
+    /// outlives its chunk; one that a look is enough for, to count or to filter, is copied only where a chunk cuts it. The
+    /// last event ID string moves all the same. Default: true.
+    ///
+    /// - Parameters:
+    ///   - data: The `data` lines, joined by LF: the chunk's own bytes where there is one line.
+    ///   - type: The `event` field; empty for none, which is `message`.
+    /// - Returns: Whether the event is to be made, and comes next.
+    mutating func look(at data: RawSpan, type: RawSpan) -> Bool
+
     /// An event was dispatched.
     ///
     /// It is the visitor's: one that keeps it takes it without a copy.
@@ -22,6 +37,14 @@ public protocol EventStreamVisitor {
 }
 
 extension EventStreamVisitor {
+    /// Every event is made.
+    @inlinable
+    public static var looks: Bool { false }
+
+    /// The event is made.
+    @inlinable
+    public mutating func look(at data: RawSpan, type: RawSpan) -> Bool { true }
+
     /// Goes on.
     public mutating func blockWithoutData(type: String) -> Bool { true }
 

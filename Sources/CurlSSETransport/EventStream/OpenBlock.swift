@@ -9,8 +9,8 @@
 struct OpenBlock: Sendable {
     /// What the block says when it, or one of its lines, is whole.
     enum Notice {
-        /// The block is whole and has data.
-        case event(ServerSentEvent)
+        /// The block is whole and has data, which is to be taken or dropped now.
+        case event
 
         /// The block is whole and has none: the ID where the block has one, the type where it is not empty.
         case end(id: String?, type: String?)
@@ -31,6 +31,9 @@ struct OpenBlock: Sendable {
 
     /// How much of an emptied buffer's memory is kept for the next block, in bytes.
     private static let keptCapacity = 256
+
+    /// How much of the memory of data that was dropped is kept, in bytes.
+    private static let keptData = 128 << 10
 
     private let limit: Int
     private let keepsComments: Bool
@@ -81,14 +84,12 @@ struct OpenBlock: Sendable {
     ///   - chunk: The bytes.
     ///   - position: Where to read; moved past what was read.
     ///   - ends: Searched for positions up to this one at most.
-    ///   - lastEventID: The stream's, for an event whose block has no ID.
     /// - Returns: nil at the chunk's end.
     /// - Throws: When a buffer would pass the limit.
     mutating func read(
         _ chunk: RawSpan,
         from position: inout Int,
-        ends: inout LineEnds,
-        lastEventID: String
+        ends: inout LineEnds
     ) throws(EventStreamError) -> Notice? {
         endsInReturn = false
         while position < chunk.byteCount {
@@ -97,7 +98,7 @@ struct OpenBlock: Sendable {
             switch place {
             case .start where isLineEnd:
                 passLineEnd(chunk, &position)
-                return finishBlock(lastEventID: lastEventID)
+                return finishBlock()
             case .start:
                 position += 1
                 if byte == UInt8(ascii: ":"), keepsComments {
@@ -233,30 +234,56 @@ struct OpenBlock: Sendable {
     }
 
     /// An empty line: the block is whole.
-    private mutating func finishBlock(lastEventID: String) -> Notice {
-        let newID = hasID ? String(decoding: id, as: UTF8.self) : nil
-        let newType = type.isEmpty ? nil : String(decoding: type, as: UTF8.self)
-        let notice: Notice
-        if hasData {
-            expectedCount = data.count
-            trimData()
-            // The assembled buffer becomes the event's own: no copy.
-            let event = ServerSentEvent(
-                type: newType ?? "message",
-                data: EventData(data),
-                lastEventID: newID ?? lastEventID
-            )
-            notice = .event(event)
-            data = []
-        } else {
-            notice = .end(id: newID, type: newType)
-        }
+    private mutating func finishBlock() -> Notice {
+        if hasData { return .event }
+        let notice = Notice.end(
+            id: newID,
+            type: type.isEmpty ? nil : String(decoding: type, as: UTF8.self)
+        )
+        empty()
+        return notice
+    }
+
+    /// The ID of the whole block; nil where it has none.
+    private var newID: String? { hasID ? String(decoding: id, as: UTF8.self) : nil }
+
+    /// Lends the data of the whole block, and its `event` field.
+    func withEvent(_ body: (RawSpan, RawSpan) -> Bool) -> Bool {
+        data.withRawSpan { data in type.withRawSpan { type in body(data, type) } }
+    }
+
+    /// Takes the event of the whole block, for whose `lastEventID` the stream's is where the block has no ID.
+    mutating func takeEvent(lastEventID: String) -> ServerSentEvent {
+        expectedCount = data.count
+        trimData()
+        // The assembled buffer becomes the event's own: no copy.
+        let event = ServerSentEvent(
+            type: type.isEmpty ? "message" : String(decoding: type, as: UTF8.self),
+            data: EventData(data),
+            lastEventID: newID ?? lastEventID
+        )
+        data = []
+        empty()
+        return event
+    }
+
+    /// Drops the event of the whole block, and keeps the data's memory for the next where it is not large.
+    ///
+    /// - Returns: What the event's `lastEventID` would have been.
+    mutating func dropEvent(lastEventID: String) -> String {
+        expectedCount = data.count
+        data.removeAll(keepingCapacity: data.capacity <= Self.keptData)
+        defer { empty() }
+        return newID ?? lastEventID
+    }
+
+    /// Forgets the whole block, but for its data.
+    private mutating func empty() {
         hasData = false
         hasID = false
         Self.empty(&type)
         Self.empty(&id)
         Self.empty(&value)
-        return notice
     }
 
     /// Copies the data where its buffer is over twice as large: an event holds no more than that.

@@ -22,6 +22,10 @@ struct PlainBlock {
     /// Where the next block begins.
     let next: Int
 
+    /// Where the data is, and the `event` field.
+    var data: Range<Int> { Int(start)..<Int(start) + Int(count) }
+    var type: Range<Int> { Int(typeStart)..<Int(typeStart) + Int(typeCount) }
+
     /// Reads a block; nil where it is of another shape, is cut or passes the limit.
     @inline(__always)
     init?(_ chunk: RawSpan, at start: Int, _ ends: inout LineEnds, limit: Int) {
