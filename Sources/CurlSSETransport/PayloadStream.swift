@@ -45,6 +45,7 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
         /// - Returns: The payload; nil at the server's completion and when the task is cancelled.
         /// - Throws: What ended the stream, after everything that came before it.
         @inlinable
+        @inline(__always)
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(SubscriptionFailure) -> Payload? {

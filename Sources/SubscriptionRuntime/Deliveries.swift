@@ -119,10 +119,13 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
 
         /// The next delivery.
         ///
+        /// Always inlined: a call that suspends only once a batch costs twice as much as all else that is done for a payload.
+        ///
         /// - Parameter actor: Where the caller runs, and this stays.
         /// - Returns: A baseline or a payload; nil at the end, and when the task is cancelled.
         /// - Throws: What ended the deliveries, once.
         @inlinable
+        @inline(__always)
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(SubscriptionEnd) -> Delivery<Payload>? {

@@ -70,14 +70,14 @@ enum Marker: Sendable, Hashable {
 /// specialized, and its look-ups of types cost more than the payloads of a batch.
 @usableFromInline
 struct Batch: Sendable {
-    /// A `Box` of an array.
+    /// A `BatchBox`.
     @usableFromInline let box: any AnyObject & Sendable
 
     /// How many.
     let count: Int
 
     init<Payload: Sendable>(_ payloads: [Payload]) {
-        box = Box(payloads)
+        box = BatchBox(payloads)
         count = payloads.count
     }
 
@@ -87,15 +87,26 @@ struct Batch: Sendable {
     @inlinable
     @inline(never)
     func payloads<Payload: Sendable>(of type: Payload.Type = Payload.self) -> [Payload] {
-        guard let box = box as? Box<[Payload]> else { preconditionFailure("a batch is of its handle's payloads") }
-        return box.value
+        guard let box = box as? BatchBox<Payload> else { preconditionFailure("a batch is of its handle's payloads") }
+        return box.payloads
+    }
+}
+
+/// What a batch holds.
+///
+/// Not a `Box` of an array, whose type would be one more to look up.
+@usableFromInline
+final class BatchBox<Payload: Sendable>: Sendable {
+    @usableFromInline let payloads: [Payload]
+
+    init(_ payloads: [Payload]) {
+        self.payloads = payloads
     }
 }
 
 /// A value, where its type is not known.
-@usableFromInline
 final class Box<Value: Sendable>: Sendable {
-    @usableFromInline let value: Value
+    let value: Value
 
     init(_ value: Value) {
         self.value = value
