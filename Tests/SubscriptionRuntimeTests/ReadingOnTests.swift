@@ -23,6 +23,7 @@ private struct Counting: SubscriptionTransport, PayloadSequence {
 
     let count: Int
     let reads: Reads
+    let driverExecutor: (any TaskExecutor)?
 
     func open(_ request: String, resuming: ResumePoint?) async throws(SubscriptionFailure) -> Counting { self }
 
@@ -69,11 +70,17 @@ struct ReadingOnTests {
     func alone(limit: Int) async throws {
         let reads = Reads()
         let window = max(1, limit / 2)
-        let environment = SubscriptionEnvironment(transport: Counting(count: 10 * window, reads: reads))
-        var numbers: [Int] = []
-        for try await delivery in environment.handle(for: "numbers").deliveries(limit: limit) {
-            if case .payload(let number) = delivery { numbers.append(number) }
-        }
+        // In turns: the driver is suspended before the owner gets to what it brought.
+        let thread = OneThread(label: "turns")
+        let transport = Counting(count: 10 * window, reads: reads, driverExecutor: thread)
+        let environment = SubscriptionEnvironment(transport: transport)
+        let numbers = try await Task(executorPreference: thread) {
+            var numbers: [Int] = []
+            for try await delivery in environment.handle(for: "numbers").deliveries(limit: limit) {
+                if case .payload(let number) = delivery { numbers.append(number) }
+            }
+            return numbers
+        }.value
         #expect(numbers == Array(1...10 * window))
         // The first batch and the end are the driver's; the end is found out to be none of the owner's.
         #expect(reads.waiting == 2)
