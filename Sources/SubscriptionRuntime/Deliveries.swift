@@ -148,7 +148,7 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
 
         /// Counts the batch in hand, whose last payload was taken, and looks at the handle where the gauge calls.
         ///
-        /// Not inlined: `next` has to stay small enough to be, into its loop.
+        /// Not inlined: `next` is, into every loop.
         ///
         /// - Returns: Whether the deliveries go on; if not, that payload is void too.
         @usableFromInline

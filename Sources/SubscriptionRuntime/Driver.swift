@@ -44,6 +44,7 @@ private func read<Request, Payloads: PayloadSequence>(
     _ id: SubscriptionStateMachine.StreamID
 ) async {
     let stream = StreamReading(payloads, id)
+    defer { stream.close() }
     while let room = await handle.core.room(for: stream) {
         do throws(SubscriptionFailure) {
             guard let payloads = try await stream.next(atMost: room) else {

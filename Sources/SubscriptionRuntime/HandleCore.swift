@@ -192,7 +192,8 @@ final class HandleCore: Sendable {
     /// - Returns: What that brought the owner, if he has nothing left to take before it.
     private func readOn(_ stream: any HeldBack, room: Int, for owner: Int) -> Batch? {
         guard let brought = stream.nextIfReady(atMost: room) else {
-            stream.resume()
+            // By the lock, as whatever is handed from one reader to the other.
+            transact { _, after in after.resumed = stream }
             return nil
         }
         return transact { state, after in
@@ -515,8 +516,8 @@ extension HandleCore {
     /// How many changes observers were told of.
     var revision: Int { state.withLock { $0.machine.revision } }
 
-    /// Whether the driver is suspended for want of room, and nobody reads in its place.
-    var isHeldBack: Bool { state.withLock { $0.heldBack != nil } }
+    /// The stream whose driver is suspended for want of room, where nobody reads in its place.
+    var heldBack: (any HeldBack)? { state.withLock { $0.heldBack } }
 
     /// Whether a driver runs for the current state; false while an opening is held back.
     var isStarted: Bool {

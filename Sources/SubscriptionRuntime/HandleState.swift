@@ -32,7 +32,7 @@ struct HandleState {
     var mailboxes: [Int: Mailbox] = [:]
     var lastOwner = 0
 
-    /// The stream, whose driver is suspended until an owner has room.
+    /// The stream, whose driver is suspended until an owner has nothing left.
     ///
     /// nil also while an owner reads in its place.
     var heldBack: (any HeldBack)?
@@ -79,8 +79,10 @@ struct HandleState {
     /// turn first, and the driver's two changes of task leave them that.
     mutating func goOn(for mailbox: Mailbox, _ after: inout Aftermath) -> (stream: any HeldBack, room: Int)? {
         guard let stream = heldBack else { return nil }
-        var room = mailbox.isDrained ? mailbox.window : 0
-        for mailbox in mailboxes.values { room = min(room, mailbox.sets ? mailbox.slack : 0) }
+        var room = mailbox.sets && mailbox.isDrained ? mailbox.window : 0
+        for mailbox in mailboxes.values where mailbox.end == nil {
+            room = min(room, mailbox.sets ? mailbox.slack : 0)
+        }
         // Less is not worth it: it takes a batch apart.
         guard room >= max(1, mailbox.window / 2) else {
             goOn(&after)

@@ -1,4 +1,4 @@
-// The reading of one open stream: its driver's, and while the driver is suspended for want of room, its owners'.
+// The reading of one open stream: its driver's, and, while the driver is suspended, that of an owner with nothing left.
 
 /// Payloads that a stream brought together, and what they leave behind.
 struct Brought: Sendable {
@@ -12,7 +12,7 @@ struct Brought: Sendable {
     let point: ResumePoint?
 }
 
-/// A stream whose driver is suspended until there is room for more.
+/// A stream whose driver is suspended until an owner has nothing left.
 ///
 /// Whoever takes it out of the handle's state has it alone: to go on reading in the driver's place, to put it back, or
 /// to resume it.
@@ -36,7 +36,8 @@ protocol HeldBack: AnyObject, Sendable {
 final class StreamReading<Payloads: PayloadSequence>: HeldBack, @unchecked Sendable
 where Payloads.Element: Sendable {
     let id: SubscriptionStateMachine.StreamID
-    private var iterator: Payloads.AsyncIterator
+    /// nil once it is closed.
+    private var iterator: Payloads.AsyncIterator?
     /// What was taken and found no room; the next to be read.
     private var kept: [Payloads.Element]?
     private var driver: Waiter?
@@ -49,18 +50,18 @@ where Payloads.Element: Sendable {
     /// Where to resume, as of the last payload taken.
     ///
     /// nil while some are kept: one that is dropped must be asked for again, so the point moves with the last of them.
-    var resumePoint: ResumePoint? { kept == nil ? iterator.resumePoint : nil }
+    var resumePoint: ResumePoint? { kept == nil ? iterator?.resumePoint : nil }
 
     /// Takes what is there, at most so many; waits where there is nothing.
     ///
     /// The driver's.
     func next(atMost count: Int) async throws(SubscriptionFailure) -> [Payloads.Element]? {
         if let payloads = takeKept(atMost: count) { return payloads }
-        return try await iterator.next(atMost: count)
+        return try await iterator?.next(atMost: count)
     }
 
     func nextIfReady(atMost count: Int) -> Brought? {
-        guard let payloads = takeKept(atMost: count) ?? iterator.nextIfReady(atMost: count), payloads.count > 0 else {
+        guard let payloads = takeKept(atMost: count) ?? iterator?.nextIfReady(atMost: count), payloads.count > 0 else {
             return nil
         }
         return brought(payloads)
@@ -68,11 +69,8 @@ where Payloads.Element: Sendable {
 
     /// What the handle is given of payloads that were taken last.
     func brought(_ payloads: [Payloads.Element]) -> Brought {
-        Brought(
-            batch: Batch(payloads),
-            latest: Box(iterator.detached(payloads[payloads.count - 1])),
-            point: resumePoint
-        )
+        let last = payloads[payloads.count - 1]
+        return Brought(batch: Batch(payloads), latest: Box(iterator?.detached(last) ?? last), point: resumePoint)
     }
 
     func keep(_ brought: Brought) {
@@ -83,6 +81,14 @@ where Payloads.Element: Sendable {
         guard let payloads = kept else { return nil }
         kept = payloads.count > count ? Array(payloads[count...]) : nil
         return kept == nil ? payloads : Array(payloads[..<count])
+    }
+
+    /// Lets go of the stream, whoever still holds this.
+    ///
+    /// The driver's, at its end: the stream is closed before the driver is over.
+    func close() {
+        iterator = nil
+        kept = nil
     }
 
     /// The driver is about to be suspended.

@@ -78,9 +78,9 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
 
     /// Holds the stream open, and queues every payload from now on.
     ///
-    /// An owner alone loses nothing: the stream is held back, down to the socket, while half of `limit` wait. Owners
-    /// that share are not slowed by each other: one that falls half its limit behind the fastest loses its backlog and is
-    /// told so by a baseline.
+    /// An owner alone loses nothing: the stream is held back, down to the socket, from when half of `limit` wait until none
+    /// do. Owners that share are not slowed by each other: one that falls half its limit behind the fastest loses its
+    /// backlog and is told so by a baseline.
     ///
     /// - Parameter limit: How many payloads may wait, at least 1. The memory is this times the largest payload:
     ///   choose it by their size.

@@ -7,7 +7,7 @@
 /// - It ends in bounded time, promptly when its task is cancelled, and never tries again inside.
 /// - The sequence ends by nil for the server's completion alone. A body that merely ends is `.network`.
 /// - A sequence that is dropped unread, or whose reading task is cancelled, closes its connection.
-/// - Reading is backpressure: beyond a bounded buffer, bytes are taken from the network only as `next` is called.
+/// - Reading is backpressure: beyond a bounded buffer, bytes are taken from the network only as payloads are taken.
 /// - Liveness (an idle limit) is its own, or a half-open connection stays `open` for ever.
 /// - Cancellation handlers run on the caller's thread: they do not block and hold no lock while they call out.
 /// - Credentials are read per opening.
@@ -35,6 +35,8 @@ public protocol SubscriptionTransport<Request, Payload>: Sendable {
 
     /// Where the runtime's reading of the stream runs; nil for the global pool.
     ///
+    /// An owner that takes what is there by itself does so where its loop runs, see ``PayloadIterator/nextIfReady(atMost:)``.
+    ///
     /// A transport with a loop of its own offers it: one change of thread fewer a batch. Its `enqueue` is called under a
     /// lock of the runtime: it must not run the job before it returns. Read once, for an environment. Default: nil.
     var driverExecutor: (any TaskExecutor)? { get }
@@ -50,6 +52,9 @@ public protocol PayloadSequence: AsyncSequence, Sendable
 where Failure == SubscriptionFailure, AsyncIterator: PayloadIterator {}
 
 /// Reads a stream, one payload or one batch at a time.
+///
+/// By one caller at a time, but not always the same one: the task that reads the stream and, while that is suspended for
+/// want of room, its owners' threads call it by turns.
 public protocol PayloadIterator: AsyncIteratorProtocol where Failure == SubscriptionFailure {
     /// Takes what is there now.
     ///
@@ -63,8 +68,8 @@ public protocol PayloadIterator: AsyncIteratorProtocol where Failure == Subscrip
     /// Takes what is there now, without waiting.
     ///
     /// Saves two changes of task a batch: an owner that has emptied its queue takes the next batch by this, on its own
-    /// thread, while the task that reads the stream is suspended for want of room. So it is called by any thread, though
-    /// never beside another call; it does not block, and whether the calling task is cancelled does not matter to it.
+    /// thread, while the task that reads the stream is suspended for want of room. It does not block, and whether the
+    /// calling task is cancelled does not matter to it.
     ///
     /// - Parameter count: The most to take, at least 1.
     /// - Returns: At least one payload and at most `count`, in order; nil where there is nothing now, and at the end,

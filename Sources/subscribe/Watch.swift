@@ -125,6 +125,8 @@ struct WatchedPayloads<Base: PayloadSequence>: PayloadSequence {
             }
         }
 
+        mutating func nextIfReady(atMost count: Int) -> [Element]? { base.nextIfReady(atMost: count) }
+
         var resumePoint: ResumePoint? { base.resumePoint }
 
         func detached(_ payload: Element) -> Element { base.detached(payload) }

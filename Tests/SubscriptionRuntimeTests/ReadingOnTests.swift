@@ -1,6 +1,7 @@
 // An owner that reads on in the driver's place, and what may happen to the subscription meanwhile.
 
 import SubscriptionTesting
+import Synchronization
 import Testing
 
 @testable import SubscriptionRuntime
@@ -127,7 +128,7 @@ struct ReadingOnTests {
             #expect(try await owner.next() == .baseline(.opened))
             for number in 1...3 { #expect(try await owner.next() == .payload(number)) }
             // Only now may the driver be held to be suspended: it is what is taken by the fourth.
-            while !handle.core.isHeldBack { await Task.yield() }
+            while handle.core.heldBack == nil { await Task.yield() }
         }
     }
 
@@ -230,16 +231,221 @@ struct ReadingOnTests {
         opening.accept()
         #expect(try await first.next() == .baseline(.opened))
         for number in 1...3 { #expect(try await first.next() == .payload(number)) }
-        while !rig.handle.core.isHeldBack { await Task.yield() }
+        while rig.handle.core.heldBack == nil { await Task.yield() }
 
         // The second has four: the first may read four more, and no more than that by itself.
         #expect(try await first.next() == .payload(4))
-        #expect(opening.taken == 8 && rig.handle.core.isHeldBack)
+        #expect(opening.taken == 8 && rig.handle.core.heldBack != nil)
         for number in 5...7 { #expect(try await first.next() == .payload(number)) }
         #expect(opening.taken == 8)
 
         #expect(try await second.next() == .baseline(.opened))
         for number in 1...8 { #expect(try await second.next() == .payload(number)) }
         for number in 8...20 { #expect(try await first.next() == .payload(number)) }
+    }
+
+    @Test("leaves no stream open when the environment has ended, whoever still holds its reading")
+    func closedAtTheEnd() async throws {
+        let rig = Rig()
+        var owner = rig.handle.deliveries(limit: 8).makeAsyncIterator()
+        let opening = await rig.transport.nextOpening()
+        opening.feed(contentsOf: Array(1...20))
+        opening.accept()
+        #expect(try await owner.next() == .baseline(.opened))
+        while rig.handle.core.heldBack == nil { await Task.yield() }
+        let stream = rig.handle.core.heldBack
+
+        await rig.environment.end()
+
+        #expect(opening.isClosed)
+        withExtendedLifetime(stream) {}
+    }
+
+    @Test("reads on beside one whose deliveries have ended and are not taken")
+    func besideAnEndedOne() async throws {
+        let reads = Reads()
+        let thread = OneThread(label: "turns")
+        let environment = SubscriptionEnvironment(
+            transport: Counting(count: 40, reads: reads, driverExecutor: thread)
+        )
+        let handle = environment.handle(for: "numbers")
+        let ended = handle.deliveries(limit: 256)
+        await handle.reaches { $0.isCompleted }
+
+        let taken = try await Task(executorPreference: thread) {
+            var taken = 0
+            for try await delivery in handle.deliveries(limit: 8) {
+                if case .payload = delivery { taken += 1 }
+            }
+            return taken
+        }.value
+
+        #expect(taken == 40)
+        #expect(reads.ready == 10)
+        withExtendedLifetime(ended) {}
+    }
+
+    @Test(
+        "loses nothing and holds no more than its limit, however often there is nothing ready",
+        arguments: [1, 2, 7, 256],
+        [2, 5, 1000]
+    )
+    func anyPace(limit: Int, nothingIn: Int) async throws {
+        let count = Seeded.count(5_000, full: 200_000)
+        let life = Life()
+        let transport = Unsteady(count: count, nothingIn: nothingIn, seed: UInt64(limit), life: life)
+        let environment = SubscriptionEnvironment(transport: transport)
+        var last = 0
+        for try await delivery in environment.handle(for: "numbers").deliveries(limit: limit) {
+            guard case .payload(let number) = delivery else { continue }
+            #expect(number.value == last + 1)
+            last = number.value
+        }
+        #expect(last == count)
+        #expect(life.collisions == 0)
+        // Beside them: the latest, and the one that the loop looks at.
+        #expect(life.most <= limit + 2)
+        await environment.end()
+    }
+
+    @Test("loses nothing that it is not told of, beside others of any pace that come and go", arguments: 1...4)
+    func crowd(seed: UInt64) async throws {
+        let count = Seeded.count(20_000, full: 500_000)
+        let life = Life()
+        // All are there before it opens: a baseline of an opening would say nothing of how many were lost before it.
+        let (gate, opens) = AsyncStream<Void>.makeStream()
+        let nothingIn = seed.isMultiple(of: 2) ? 3 : 1000
+        let transport = Unsteady(count: count, nothingIn: nothingIn, seed: seed, life: life, gate: gate)
+        let environment = SubscriptionEnvironment(transport: transport)
+        let handle = environment.handle(for: "numbers")
+        let owners = [2, 10, 64, 128].map { handle.deliveries(limit: $0) }
+        opens.finish()
+        try await withThrowingTaskGroup { group in
+            for (pause, owner) in owners.enumerated() {
+                group.addTask {
+                    var last = 0
+                    for try await delivery in owner {
+                        switch delivery {
+                        case .payload(let number):
+                            #expect(number.value == last + 1)
+                            last = number.value
+                            if pause > 0, last.isMultiple(of: 50 * pause) { await Task.yield() }
+                        case .baseline(.lagged(let dropped)):
+                            last += dropped
+                        case .baseline:
+                            break
+                        }
+                    }
+                    #expect(last == count)
+                }
+            }
+            group.addTask {
+                for round in 1...100 {
+                    var taken = 0
+                    for try await _ in handle.deliveries(limit: 1 + round % 40) {
+                        taken += 1
+                        if taken > round % 17 { break }
+                    }
+                    await Task.yield()
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(life.collisions == 0)
+        await environment.end()
+    }
+}
+
+/// How many payloads live, and whether two calls of an iterator ever met.
+private final class Life: Sendable {
+    private let counts = Lock((now: 0, most: 0, collisions: 0))
+    private let isBusy = Atomic<Bool>(false)
+
+    var most: Int { counts.withLock { $0.most } }
+    var collisions: Int { counts.withLock { $0.collisions } }
+
+    func began() {
+        counts.withLock { counts in
+            counts.now += 1
+            counts.most = max(counts.most, counts.now)
+        }
+    }
+
+    func ended() { counts.withLock { $0.now -= 1 } }
+
+    // Without a lock: ThreadSanitizer is to see whether the callers have one between them.
+    func enter() {
+        if isBusy.exchange(true, ordering: .relaxed) { counts.withLock { $0.collisions += 1 } }
+    }
+
+    func leave() { isBusy.store(false, ordering: .relaxed) }
+}
+
+/// The numbers from 1 on, in parts of any size, of which often nothing is ready.
+private struct Unsteady: SubscriptionTransport, PayloadSequence {
+    typealias Element = Number
+    typealias Failure = SubscriptionFailure
+
+    final class Number: Sendable {
+        let value: Int
+        private let life: Life
+
+        init(_ value: Int, _ life: Life) {
+            self.value = value
+            self.life = life
+            life.began()
+        }
+
+        deinit { life.ended() }
+    }
+
+    let count: Int
+    let nothingIn: Int
+    let seed: UInt64
+    let life: Life
+    var gate = AsyncStream<Void> { $0.finish() }
+
+    func open(_ request: String, resuming: ResumePoint?) async throws(SubscriptionFailure) -> Unsteady {
+        for await _ in gate {}
+        return self
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
+
+    struct Iterator: PayloadIterator {
+        private let stream: Unsteady
+        private var generator: Seeded
+        private var last = 0
+
+        init(stream: Unsteady) {
+            self.stream = stream
+            generator = Seeded(seed: stream.seed)
+        }
+
+        private mutating func take(_ most: Int) -> [Number]? {
+            guard last < stream.count else { return nil }
+            let count = Swift.min(stream.count - last, Int.random(in: 1...most, using: &generator))
+            defer { last += count }
+            return (last + 1...last + count).map { Number($0, stream.life) }
+        }
+
+        mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(SubscriptionFailure) -> Number? {
+            take(1)?.first
+        }
+
+        mutating func next(atMost count: Int) async throws(SubscriptionFailure) -> [Number]? {
+            stream.life.enter()
+            defer { stream.life.leave() }
+            if Int.random(in: 0..<4, using: &generator) == 0 { await Task.yield() }
+            return take(count)
+        }
+
+        mutating func nextIfReady(atMost count: Int) -> [Number]? {
+            stream.life.enter()
+            defer { stream.life.leave() }
+            return Int.random(in: 0..<stream.nothingIn, using: &generator) == 0 ? nil : take(count)
+        }
     }
 }

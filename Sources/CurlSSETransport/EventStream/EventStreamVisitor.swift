@@ -1,7 +1,7 @@
 /// Takes what a parser reads, in the order of the stream.
 ///
-/// Each method says whether the parser goes on. After false nothing more of the stream is read, the rest of the chunk
-/// included.
+/// Each method but ``look(at:type:)`` says whether the parser goes on. After false nothing more of the stream is read, the
+/// rest of the chunk included.
 public protocol EventStreamVisitor {
     /// Whether the parser asks for each event whether to make it. Default: false; every event is made.
     static var looks: Bool { get }
@@ -9,8 +9,8 @@ public protocol EventStreamVisitor {
     /// An event is about to be dispatched: whether to make it.
     ///
     /// Called only by a visitor of a type that ``looks``, before each ``event(_:)``. An event that is made is copied, as it
-    /// outlives its chunk; one that a look is enough for, to count or to filter, is copied only where a chunk cuts it. The
-    /// last event ID string moves all the same. Default: true.
+    /// outlives its chunk; one that a look is enough for, to count or to filter, is copied only where a chunk cuts it or it
+    /// has several `data` lines. The last event ID string moves all the same. Default: true.
     ///
     /// - Parameters:
     ///   - data: The `data` lines, joined by LF: the chunk's own bytes where there is one line.

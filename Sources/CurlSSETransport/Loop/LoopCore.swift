@@ -26,8 +26,8 @@ final class LoopCore {
     /// How many connections without a stream are kept.
     private static let idleConnections = 8
 
-    /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn, and
-    /// again for what other threads ask.
+    /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn, and again for what other threads
+    /// ask and after the tasks that run within a read.
     private(set) var now: UInt64
 
     private let multi: MultiHandle
@@ -103,13 +103,15 @@ final class LoopCore {
         compact()
         watcher.poller.wait(milliseconds: patience, into: &events)
         now = LoopTime.now
+        // What comes while tasks run within a read is not known yet: it is no silence.
+        let waited = now
         for (generation, event) in events {
             guard let event = watcher.poller.current(event, generation: generation) else { continue }
             check(multi.act(on: event.socket, readable: event.isReadable, writable: event.isWritable))
         }
         // First of all: somebody waits for it.
         flush()
-        fireDeadlines()
+        fireDeadlines(by: waited)
         if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
         settle()
         curlTimerAt = multi.timeout.map { now &+ UInt64($0) * 1_000_000 }
@@ -193,7 +195,8 @@ final class LoopCore {
         }
     }
 
-    private func fireDeadlines() {
+    /// Ends what was to end by a time.
+    private func fireDeadlines(by now: UInt64) {
         while let due = deadlines.popDue(now: now) {
             switch due {
             case .alarm(let alarm):

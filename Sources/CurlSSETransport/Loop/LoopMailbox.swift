@@ -67,7 +67,7 @@ final class LoopMailbox: Sendable {
         }
     }
 
-    /// Takes the jobs that come before any other command.
+    /// Takes the jobs that come before any other command that is still here.
     func takeJobs(into jobs: inout [LoopJob]) {
         state.withLock { state in
             for case .job(let job) in state.commands.prefix(while: \.isJob) { jobs.append(job) }
