@@ -8,7 +8,7 @@ public import SubscriptionRuntime
 /// let transport = ScriptedTransport<String, Int>()
 /// let environment = SubscriptionEnvironment(transport: transport, clock: TestClock())
 /// let retention = environment.handle(for: "prices").retain()
-/// let opening = await transport.nextOpening()
+/// let opening = try await transport.nextOpening()
 /// opening.accept()
 /// opening.feed(1, 2)
 /// opening.fail(.network(Dropped()))
@@ -41,7 +41,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     private struct State {
         var untold: [Opening] = []
         var firstUntold = 0
-        var watchers: [HandOver<Opening>] = []
+        var watchers = Watchers<Opening>()
     }
 
     private let manner: Manner
@@ -76,22 +76,18 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     /// The next call of `open`, each told once, in the order they came.
     ///
     /// - Returns: The call; waits while every one has been told.
-    public func nextOpening() async -> Opening {
-        await HandOver.wait { watcher in
-            let opening = state.withLock { state -> Opening? in
-                guard state.firstUntold < state.untold.count else {
-                    state.watchers.append(watcher)
-                    return nil
-                }
-                let opening = state.untold[state.firstUntold]
-                state.firstUntold += 1
-                if state.firstUntold == state.untold.count {
-                    state.untold = []
-                    state.firstUntold = 0
-                }
-                return opening
+    /// - Throws: `CancellationError` when the task is cancelled, before or while it waits. The next call of `open` is
+    ///   then told to who asks next.
+    public func nextOpening() async throws(CancellationError) -> Opening {
+        try await state.wait(in: \.watchers) { state in
+            guard state.firstUntold < state.untold.count else { return nil }
+            let opening = state.untold[state.firstUntold]
+            state.firstUntold += 1
+            if state.firstUntold == state.untold.count {
+                state.untold = []
+                state.firstUntold = 0
             }
-            if let opening { watcher.resume(returning: opening) }
+            return opening
         }
     }
 
@@ -121,12 +117,12 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
             onCancel: onCancel
         )
         if manner.acceptsAtOnce { opening.accept() }
-        let watcher = state.withLock { state -> HandOver<Opening>? in
-            guard state.watchers.isEmpty else { return state.watchers.removeFirst() }
-            state.untold.append(opening)
-            return nil
+        let watcher = state.withLock { state in
+            let watcher = state.watchers.takeFirst()
+            if watcher == nil { state.untold.append(opening) }
+            return watcher
         }
-        watcher?.resume(returning: opening)
+        watcher?.resume(returning: .success(opening))
         try await opening.answer()
         return ScriptedPayloads(opening)
     }
@@ -187,8 +183,8 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         var isLive = false
         var asked: HandOver<Result<Void, SubscriptionFailure>>?
         var reader: CheckedContinuation<Void, Never>?
-        var awaitingCancellation: [CheckedContinuation<Void, Never>] = []
-        var awaitingClose: [CheckedContinuation<Void, Never>] = []
+        var awaitingCancellation = Watchers<Void>()
+        var awaitingClose = Watchers<Void>()
     }
 
     /// What was asked for.
@@ -298,25 +294,17 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     public var taken: Int { state.withLock { $0.taken } }
 
     /// Returns once it has been cancelled.
-    public func cancellation() async {
-        await withCheckedContinuation { waiter in
-            let isOver = state.withLock { state in
-                if !state.isCancelled { state.awaitingCancellation.append(waiter) }
-                return state.isCancelled
-            }
-            if isOver { waiter.resume() }
-        }
+    ///
+    /// - Throws: `CancellationError` when the calling task is cancelled, before or while it waits.
+    public func cancellation() async throws(CancellationError) {
+        try await state.wait(in: \.awaitingCancellation) { $0.isCancelled ? () : nil }
     }
 
     /// Returns once it is closed.
-    public func closing() async {
-        await withCheckedContinuation { waiter in
-            let isOver = state.withLock { state in
-                if !state.isClosed { state.awaitingClose.append(waiter) }
-                return state.isClosed
-            }
-            if isOver { waiter.resume() }
-        }
+    ///
+    /// - Throws: `CancellationError` when the calling task is cancelled, before or while it waits.
+    public func closing() async throws(CancellationError) {
+        try await state.wait(in: \.awaitingClose) { $0.isClosed ? () : nil }
     }
 
     // MARK: Called by the runtime
@@ -423,28 +411,25 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
 
     private func cancel() {
         onCancel?(self)
-        let (asked, reader, waiters) = state.withLock { state in
+        let (asked, reader, watchers) = state.withLock { state in
             state.isCancelled = true
             if state.isLive { tally.left() }
             state.isLive = false
-            let waiters = state.awaitingCancellation
-            state.awaitingCancellation = []
-            return (isDeaf ? nil : state.asked.take(), state.reader.take(), waiters)
+            return (isDeaf ? nil : state.asked.take(), state.reader.take(), state.awaitingCancellation.takeAll())
         }
         asked?.resume(returning: .failure(.network(CancellationError())))
         reader?.resume()
-        for waiter in waiters { waiter.resume() }
+        for watcher in watchers { watcher.resume(returning: .success(())) }
     }
 
     fileprivate func close() {
-        let (waiters, wasOpen) = state.withLock { state in
-            let was = (state.awaitingClose, !state.isClosed)
+        let (watchers, wasOpen) = state.withLock { state in
+            let wasOpen = !state.isClosed
             state.isClosed = true
-            state.awaitingClose = []
-            return was
+            return (state.awaitingClose.takeAll(), wasOpen)
         }
         if wasOpen { tally.closed() }
-        for waiter in waiters { waiter.resume() }
+        for watcher in watchers { watcher.resume(returning: .success(())) }
     }
 }
 

@@ -5,7 +5,7 @@ public import SubscriptionRuntime
 /// A clock that a test moves by hand: await what the code under test sleeps for, then advance to it.
 ///
 /// ```swift
-/// let deadline = await clock.nextDeadline()
+/// let deadline = try await clock.nextDeadline()
 /// clock.advance(to: deadline)
 /// ```
 ///
@@ -24,7 +24,7 @@ public final class TestClock: SubscriptionClock {
         var sleepers: [Int: Sleeper] = [:]
         var lastSleeper = 0
         var deadlines: [Instant] = []
-        var watchers: [HandOver<Instant>] = []
+        var watchers = Watchers<Instant>()
     }
 
     private let state: Lock<State>
@@ -61,11 +61,11 @@ public final class TestClock: SubscriptionClock {
                 let (sleeps, watcher) = state.withLock { state in
                     let sleeps = deadline > state.now && !Task.isCancelled
                     if sleeps { state.sleepers[number] = Sleeper(until: deadline, continuation: continuation) }
-                    let watcher = state.watchers.isEmpty ? nil : state.watchers.removeFirst()
+                    let watcher = state.watchers.takeFirst()
                     if watcher == nil { state.deadlines.append(deadline) }
                     return (sleeps, watcher)
                 }
-                watcher?.resume(returning: deadline)
+                watcher?.resume(returning: .success(deadline))
                 if !sleeps { continuation.resume() }
             }
         } onCancel: {
@@ -78,15 +78,10 @@ public final class TestClock: SubscriptionClock {
     /// The deadline of the next sleep that began, each told once, in the order they began.
     ///
     /// - Returns: The deadline; waits while every one has been told.
-    public func nextDeadline() async -> Instant {
-        await HandOver.wait { watcher in
-            let deadline = state.withLock { state -> Instant? in
-                guard state.deadlines.isEmpty else { return state.deadlines.removeFirst() }
-                state.watchers.append(watcher)
-                return nil
-            }
-            if let deadline { watcher.resume(returning: deadline) }
-        }
+    /// - Throws: `CancellationError` when the task is cancelled, before or while it waits. The next deadline is then told
+    ///   to who asks next.
+    public func nextDeadline() async throws(CancellationError) -> Instant {
+        try await state.wait(in: \.watchers) { $0.deadlines.isEmpty ? nil : $0.deadlines.removeFirst() }
     }
 
     /// Moves the clock, and wakes whom it passes, the earliest deadline first.

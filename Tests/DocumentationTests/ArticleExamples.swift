@@ -10,13 +10,13 @@ func resumption() async throws {
     let environment = SubscriptionEnvironment(transport: transport, clock: clock)
     let service = Task { try await mirror(environment.handle(for: query), into: ledger) }
 
-    let first = await transport.nextOpening()
+    let first = try await transport.nextOpening()
     first.accept()
     first.feed(Price(1), Price(2))
     first.fail(.network(Dropped()))
 
-    clock.advance(to: await clock.nextDeadline())  // the wait, over at once
-    let second = await transport.nextOpening()
+    clock.advance(to: try await clock.nextDeadline())  // the wait, over at once
+    let second = try await transport.nextOpening()
     second.accept()
     second.complete()
 
@@ -25,15 +25,15 @@ func resumption() async throws {
 }
 
 @Test("a server that is down is left alone for half a second at least")
-func firstWait() async {
+func firstWait() async throws {
     let clock = TestClock()
     let transport = ScriptedTransport<PriceQuery, Price>()
     let environment = SubscriptionEnvironment(transport: transport, clock: clock, chance: 0)
     let retention = environment.handle(for: query).retain()
 
-    await transport.nextOpening().fail(.network(Dropped()))
+    try await transport.nextOpening().fail(.network(Dropped()))
 
-    let wait = clock.now.duration(to: await clock.nextDeadline())
+    let wait = clock.now.duration(to: try await clock.nextDeadline())
     #expect(wait == .milliseconds(500))
     retention.release()
     #expect(environment.waiting == 0)

@@ -7,49 +7,49 @@ import Testing
 struct ActivityTests {
     // E01
     @Test("given up closes an open stream and keeps its owners; taken up opens it again, a resumption")
-    func openStream() async {
+    func openStream() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
 
         rig.environment.isActive = false
 
         #expect(rig.handle.status.isIdle)
         opening.fail(.dropped)
-        await opening.closing()
+        try await opening.closing()
         await rig.rest()
         #expect(rig.handle.status.isIdle)
         #expect(rig.handle.error == nil)
         rig.environment.isActive = true
         #expect(rig.handle.status.isConnecting)
         #expect(rig.handle.resumptions == 0)
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(rig.handle.resumptions == 1)
         retention.release()
     }
 
     // E02
     @Test("given up and taken up while a stream connects, cancels that opening and opens another")
-    func connectingStream() async {
+    func connectingStream() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let first = await rig.transport.nextOpening()
+        let first = try await rig.transport.nextOpening()
 
         rig.environment.isActive = false
         rig.environment.isActive = true
 
-        await first.cancellation()
-        _ = await rig.openStream()
+        try await first.cancellation()
+        _ = try await rig.openStream()
         #expect(rig.handle.resumptions == 1)
         retention.release()
     }
 
     // E03
     @Test("given up drops a wait; taken up opens at once")
-    func waitingStream() async {
+    func waitingStream() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
         await rig.handle.reaches { $0.isWaiting }
 
         rig.environment.isActive = false
@@ -60,20 +60,20 @@ struct ActivityTests {
         rig.clock.advance(by: .seconds(3600))
         #expect(rig.transport.opened == 1)
         rig.environment.isActive = true
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(rig.transport.opened == 2)
         retention.release()
     }
 
     // E04, E05
     @Test("changes nothing for what is ended, or retained by nobody")
-    func endedOrUnretained() async {
+    func endedOrUnretained() async throws {
         let rig = Rig()
         rig.environment.isActive = false
         rig.environment.isActive = true
         #expect(rig.handle.status.isIdle)
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.refused)
+        try await rig.transport.nextOpening().fail(.refused)
         await rig.handle.reaches { $0.isEnded }
         let revision = rig.handle.revision
 
@@ -87,7 +87,7 @@ struct ActivityTests {
 
     // E06, E07
     @Test("absent parks a new retention; taken up opens it, a resumption, unless it was released")
-    func retainedWhileInactive() async {
+    func retainedWhileInactive() async throws {
         let rig = Rig()
         rig.environment.isActive = false
         let released = rig.environment.handle(for: "released")
@@ -99,7 +99,7 @@ struct ActivityTests {
         rig.environment.isActive = true
         #expect(released.status.isIdle)
         #expect(rig.handle.status.isConnecting)
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(rig.handle.resumptions == 1)
         #expect(rig.transport.opened == 1)
         retention.release()
@@ -162,10 +162,10 @@ struct ActivityTests {
 
     // E10
     @Test("set to what it is does nothing")
-    func setToWhatItIs() async {
+    func setToWhatItIs() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         let revision = rig.handle.revision
 
         rig.environment.isActive = true
@@ -207,7 +207,7 @@ struct ActivityTests {
 
     // E11
     @Test("is given up, for everybody, for one who sets it while another who set it is still telling")
-    func givenUpWhileItIsGivenUp() async {
+    func givenUpWhileItIsGivenUp() async throws {
         struct Inside {
             var environment: Environment?
             var live: Int?
@@ -227,7 +227,7 @@ struct ActivityTests {
         })
         let handles = (0..<8).map { rig.environment.handle(for: "\($0)") }
         let retentions = handles.map { $0.retain() }
-        for _ in handles { _ = await rig.transport.nextOpening() }
+        for _ in handles { _ = try await rig.transport.nextOpening() }
         inside.withLock { $0.environment = rig.environment }
 
         rig.environment.isActive = false
@@ -261,13 +261,13 @@ struct ActivityTests {
 
     // E11
     @Test("given up is true of a stream that another thread is about to close")
-    func givenUpWhileItIsReleased() async {
+    func givenUpWhileItIsReleased() async throws {
         let transport = Watched()
         let environment = Environment(transport: transport, clock: TestClock())
         let handle = environment.handle(for: "prices")
         for _ in 0..<Seeded.count(3000, full: 100_000) {
             let retention = handle.retain()
-            _ = await transport.base.nextOpening()
+            _ = try await transport.base.nextOpening()
 
             async let released: Void = retention.release()
             environment.isActive = false
@@ -282,7 +282,7 @@ struct ActivityTests {
 
     // E12
     @Test("given up leaves no stream of many handles live; taken up opens those that are retained and not ended")
-    func manyHandles() async {
+    func manyHandles() async throws {
         let count = Seeded.count(1000, full: 10_000)
         let owned = count / 10 * 9
         let transport = Transport()
@@ -291,7 +291,7 @@ struct ActivityTests {
         let retentions = handles.prefix(owned).map { $0.retain() }
         var openings: [Transport.Opening] = []
         for _ in 0..<owned {
-            let opening = await transport.nextOpening()
+            let opening = try await transport.nextOpening()
             openings.append(opening)
             guard let number = Int(opening.request) else { continue }
             switch number % 5 {
@@ -319,7 +319,7 @@ struct ActivityTests {
         #expect(transport.live == 0)
         #expect(environment.waits == 0)
         #expect(!handles.contains { $0.isActive })
-        for opening in openings { await opening.closing() }
+        for opening in openings { try await opening.closing() }
         environment.isActive = true
         for (number, handle) in handles.enumerated() {
             #expect(handle.isActive == (number < owned && ![2, 3].contains(number % 5)))
@@ -331,7 +331,7 @@ struct ActivityTests {
 
     // E13
     @Test("may be given up from a loop over statuses")
-    func givenUpFromALoop() async {
+    func givenUpFromALoop() async throws {
         let rig = Rig()
         let environment = rig.environment
         let retention = rig.handle.retain()
@@ -342,7 +342,7 @@ struct ActivityTests {
             }
         }
 
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
 
         await loop.value
         #expect(rig.handle.status.isIdle)
@@ -354,13 +354,13 @@ struct ActivityTests {
     func acceptedPayloadsComeFirst() async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries(limit: 4).makeAsyncIterator()
-        let first = await rig.openStream()
+        let first = try await rig.openStream()
         first.feed(1, 2)
         await rig.handle.reaches(events: 2)
 
         rig.environment.isActive = false
         rig.environment.isActive = true
-        let second = await rig.openStream()
+        let second = try await rig.openStream()
         second.feed(3)
 
         var taken: [Delivery<Int>?] = []
@@ -375,14 +375,14 @@ struct ActivityTests {
     func heldBack() async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries(limit: 4).makeAsyncIterator()
-        let first = await rig.openStream()
+        let first = try await rig.openStream()
         first.feed(1, 2, 3)
         await rig.handle.reaches(events: 2)
 
         rig.environment.isActive = false
-        await first.closing()
+        try await first.closing()
         rig.environment.isActive = true
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
 
         var taken: [Delivery<Int>?] = []
         for _ in 0..<4 { taken.append(try await deliveries.next()) }
@@ -456,15 +456,15 @@ struct ActivityTests {
 struct ResumptionTests {
     // F01, F02
     @Test("are none at a first opening, and one after failures before it")
-    func beforeTheFirstOpening() async {
+    func beforeTheFirstOpening() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
         for _ in 0..<3 {
-            await rig.transport.nextOpening().fail(.dropped)
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            try await rig.transport.nextOpening().fail(.dropped)
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
 
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
 
         #expect(rig.handle.resumptions == 1)
         retention.release()
@@ -472,22 +472,22 @@ struct ResumptionTests {
 
     // F03, F06
     @Test("rise by one for one outage, however many attempts; the error stays until the opening")
-    func oneOutage() async {
+    func oneOutage() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.openStream().fail(.dropped)
+        try await rig.openStream().fail(.dropped)
         for _ in 0..<6 {
             await rig.handle.reaches { $0.isWaiting }
             #expect(rig.handle.error != nil)
-            rig.clock.advance(to: await rig.clock.nextDeadline())
-            let opening = await rig.transport.nextOpening()
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
+            let opening = try await rig.transport.nextOpening()
             #expect(rig.handle.error != nil)
             #expect(rig.handle.resumptions == 0)
             opening.fail(.dropped)
         }
-        rig.clock.advance(to: await rig.clock.nextDeadline())
+        rig.clock.advance(to: try await rig.clock.nextDeadline())
 
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
 
         #expect(rig.handle.resumptions == 1)
         #expect(rig.handle.error == nil)
@@ -499,9 +499,9 @@ struct ResumptionTests {
     func beforeTheFirstPayload() async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries().makeAsyncIterator()
-        await rig.openStream().fail(.dropped)
-        rig.clock.advance(to: await rig.clock.nextDeadline())
-        let opening = await rig.transport.nextOpening()
+        try await rig.openStream().fail(.dropped)
+        rig.clock.advance(to: try await rig.clock.nextDeadline())
+        let opening = try await rig.transport.nextOpening()
         opening.feed(1)
         opening.accept()
         await rig.handle.reaches { $0.isOpen }
@@ -514,13 +514,13 @@ struct ResumptionTests {
 
     // F07
     @Test("are told apart from a completion, which clears the error")
-    func completion() async {
+    func completion() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
-        rig.clock.advance(to: await rig.clock.nextDeadline())
+        try await rig.transport.nextOpening().fail(.dropped)
+        rig.clock.advance(to: try await rig.clock.nextDeadline())
 
-        await rig.openStream().complete()
+        try await rig.openStream().complete()
 
         #expect(await rig.handle.reaches { $0.isCompleted }.error == nil)
         retention.release()
@@ -528,15 +528,15 @@ struct ResumptionTests {
 
     // F08
     @Test("do not rise for a retention after the last release")
-    func afterTheLastRelease() async {
+    func afterTheLastRelease() async throws {
         let rig = Rig()
         let first = rig.handle.retain()
-        await rig.openStream().fail(.dropped)
+        try await rig.openStream().fail(.dropped)
         await rig.handle.reaches { $0.isWaiting }
         first.release()
 
         let second = rig.handle.retain()
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
 
         #expect(rig.handle.resumptions == 0)
         second.release()

@@ -49,18 +49,18 @@ struct BackoffTests {
 
     // C06
     @Test("is the first step after each payload, though what cannot be read follows it, and grows where nothing can be")
-    func unreadable() async {
+    func unreadable() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
         var waits: [Duration] = []
         for round in 0..<8 {
-            let opening = await rig.openStream()
+            let opening = try await rig.openStream()
             // An event that cannot be read is a network failure of the transport's, and no payload.
             if round < 4 { opening.feed(round) }
             opening.fail(.network(Dropped()))
             let until = await rig.handle.reaches { $0.isWaiting }.until
             waits.append(rig.clock.now.duration(to: until ?? .now))
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
         #expect(waits == [1, 1, 1, 1, 2, 4, 8, 16].map { .seconds($0) })
         retention.release()
@@ -94,12 +94,12 @@ struct BackoffTests {
     func retryAfterCoversOneWait() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.network(Dropped(), retryAfter: .seconds(100)))
+        try await rig.transport.nextOpening().fail(.network(Dropped(), retryAfter: .seconds(100)))
         var until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
         #expect(rig.clock.now.duration(to: until) == .seconds(150))
 
         rig.handle.retry()
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
 
         until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
         #expect(rig.clock.now.duration(to: until) == .seconds(2))
@@ -112,17 +112,17 @@ struct BackoffTests {
         let rig = Rig()
         let retention = rig.handle.retain()
         for _ in 0..<4 {
-            await rig.transport.nextOpening().fail(.dropped)
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            try await rig.transport.nextOpening().fail(.dropped)
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
         for _ in 0..<8 {
-            let opening = await rig.openStream()
+            let opening = try await rig.openStream()
             opening.feed(1)
             opening.fail(.dropped)
 
             let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
             #expect(rig.clock.now.duration(to: until) == .seconds(1))
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
         retention.release()
     }
@@ -133,13 +133,13 @@ struct BackoffTests {
         let rig = Rig()
         let retention = rig.handle.retain()
         for (round, seconds) in [1, 2, 4, 8, 16, 30, 30, 30].enumerated() {
-            await rig.openStream().fail(.dropped)
+            try await rig.openStream().fail(.dropped)
 
             let status = await rig.handle.reaches { $0.isWaiting }
             let until = try #require(status.until)
             #expect(rig.clock.now.duration(to: until) == .seconds(seconds))
             #expect(status.resumptions == round)
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
         retention.release()
     }
@@ -150,10 +150,10 @@ struct BackoffTests {
         let rig = Rig()
         let retention = rig.handle.retain()
         for _ in 0..<2 {
-            await rig.transport.nextOpening().fail(.dropped)
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            try await rig.transport.nextOpening().fail(.dropped)
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
         await rig.handle.reaches { $0.isWaiting }
 
         rig.environment.isActive = false
@@ -161,7 +161,7 @@ struct BackoffTests {
         rig.clock.advance(by: .seconds(100))
         #expect(rig.transport.opened == 3)
         rig.environment.isActive = true
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
 
         let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
         #expect(rig.clock.now.duration(to: until) == .seconds(8))
@@ -173,11 +173,11 @@ struct BackoffTests {
     func goesOnOverARetry() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
         await rig.handle.reaches { $0.isWaiting }
 
         rig.handle.retry()
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
 
         let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
         #expect(rig.clock.now.duration(to: until) == .seconds(2))
@@ -189,17 +189,17 @@ struct BackoffTests {
     func opensAtItsInstant() async throws {
         let rig = Rig(chance: 0.37)
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
         let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
         #expect(rig.clock.now.duration(to: until) == .milliseconds(685))
-        #expect(await rig.clock.nextDeadline() == until)
+        #expect(try await rig.clock.nextDeadline() == until)
 
         rig.clock.advance(to: until - .nanoseconds(1))
         #expect(rig.clock.sleepers == 1)
         #expect(rig.handle.status.isWaiting)
         rig.clock.advance(to: until)
 
-        _ = await rig.transport.nextOpening()
+        _ = try await rig.transport.nextOpening()
         #expect(rig.handle.status.isConnecting)
         retention.release()
     }
@@ -223,7 +223,7 @@ struct BackoffTests {
         for round in 0..<draws {
             let step = Backoff.step(round)
             for _ in handles {
-                let opening = await transport.nextOpening()
+                let opening = try await transport.nextOpening()
                 let handle = environment.handle(for: opening.request)
                 opening.fail(.dropped)
                 let until = try #require(await handle.reaches { $0.isWaiting }.until)
@@ -256,15 +256,15 @@ struct BackoffTests {
 
     // C12
     @Test("slept through opens once, at the wake")
-    func sleptThrough() async {
+    func sleptThrough() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
-        _ = await rig.clock.nextDeadline()
+        try await rig.transport.nextOpening().fail(.dropped)
+        _ = try await rig.clock.nextDeadline()
 
         rig.clock.advance(by: .seconds(3600))
 
-        _ = await rig.transport.nextOpening()
+        _ = try await rig.transport.nextOpening()
         #expect(rig.transport.opened == 2)
         #expect(rig.environment.waits == 0)
         retention.release()
@@ -278,24 +278,24 @@ struct BackoffTests {
         let environment = Environment(transport: transport, clock: clock)
         let handle = environment.handle(for: "prices")
         let retention = handle.retain()
-        await transport.nextOpening().fail(.dropped)
+        try await transport.nextOpening().fail(.dropped)
         let until = try #require(await handle.reaches { $0.isWaiting }.until)
 
         // The sleep that ends early leads to another for the same instant.
-        #expect(await clock.test.nextDeadline() == until - .milliseconds(10))
+        #expect(try await clock.test.nextDeadline() == until - .milliseconds(10))
         clock.test.advance(to: until - .milliseconds(10))
-        #expect(await clock.test.nextDeadline() == until)
+        #expect(try await clock.test.nextDeadline() == until)
         #expect(handle.status.isWaiting)
         #expect(transport.opened == 1)
         clock.test.advance(to: until)
 
-        _ = await transport.nextOpening()
+        _ = try await transport.nextOpening()
         retention.release()
     }
 
     // C13
     @Test("of several handles ends in the order of their instants, by one sleep at a time")
-    func severalHandles() async {
+    func severalHandles() async throws {
         let clock = TestClock()
         let transport = Transport()
         let chances = Lock([1, 0.5, 0])
@@ -307,8 +307,8 @@ struct BackoffTests {
         var retentions: [Retention] = []
         for name in ["last", "second", "first"] {
             retentions.append(environment.handle(for: name).retain())
-            await transport.nextOpening().fail(.dropped)
-            _ = await clock.nextDeadline()
+            try await transport.nextOpening().fail(.dropped)
+            _ = try await clock.nextDeadline()
         }
         #expect(environment.waits == 3)
         #expect(environment.core.state.sleeper.armings == 3)
@@ -316,8 +316,8 @@ struct BackoffTests {
         var order: [String] = []
         clock.advance(by: .milliseconds(500))
         for _ in 0..<3 {
-            order.append(await transport.nextOpening().request)
-            if order.count < 3 { clock.advance(to: await clock.nextDeadline()) }
+            order.append(try await transport.nextOpening().request)
+            if order.count < 3 { clock.advance(to: try await clock.nextDeadline()) }
         }
 
         #expect(order == ["first", "second", "last"])
@@ -364,7 +364,7 @@ struct BackoffTests {
 
     // M10
     @Test("that is added, earlier than all others, just as the sleep for those ends, is reported like them")
-    func addedAtTheWake() async {
+    func addedAtTheWake() async throws {
         let threads = AtOnce(2)
         for round in 0..<Seeded.races() {
             let clock = TestClock()
@@ -373,7 +373,7 @@ struct BackoffTests {
             let noting = Noting(report)
             let late = clock.now + .seconds(10)
             sleeper.add(Wait(noting, id: .init(number: 1), until: late))
-            _ = await clock.nextDeadline()
+            _ = try await clock.nextDeadline()
             // Earlier than the sleep, as late, or later than where the clock goes.
             let early = clock.now + .seconds([5, 10, 12][round % 3])
 
@@ -381,7 +381,7 @@ struct BackoffTests {
                 { clock.advance(to: late) },
                 { sleeper.add(Wait(noting, id: .init(number: 2), until: early)) }
             )
-            if early > late { clock.advance(to: await sleepers(clock, until: early)) }
+            if early > late { clock.advance(to: try await sleepers(clock, until: early)) }
 
             var count = 0
             for await _ in reports {
@@ -394,8 +394,11 @@ struct BackoffTests {
     }
 
     /// The instant, once somebody sleeps until it.
-    private func sleepers(_ clock: TestClock, until instant: ContinuousClock.Instant) async -> ContinuousClock.Instant {
-        while await clock.nextDeadline() != instant {}
+    private func sleepers(
+        _ clock: TestClock,
+        until instant: ContinuousClock.Instant
+    ) async throws -> ContinuousClock.Instant {
+        while try await clock.nextDeadline() != instant {}
         return instant
     }
 

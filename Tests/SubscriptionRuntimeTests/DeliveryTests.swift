@@ -11,7 +11,7 @@ struct DeliveryTests {
     func aloneAndSlow() async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries(limit: 2).makeAsyncIterator()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         opening.feed(contentsOf: Array(1...50))
         opening.accept()
         #expect(try await deliveries.next() == .baseline(.opened))
@@ -28,7 +28,7 @@ struct DeliveryTests {
         let rig = Rig()
         let count = Seeded.count(20_000, full: 1_000_000)
         let deliveries = rig.handle.deliveries(limit: limit)
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         opening.accept()
         let feeding = Task {
             var generator = Seeded(seed: UInt64(limit))
@@ -67,7 +67,7 @@ struct DeliveryTests {
         let rig = Rig()
         var fast = rig.handle.deliveries(limit: 4).makeAsyncIterator()
         var stuck = rig.handle.deliveries(limit: 4).makeAsyncIterator()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         opening.feed(contentsOf: Array(1...10))
         opening.accept()
 
@@ -112,7 +112,7 @@ struct DeliveryTests {
         let rig = Rig()
         var first = rig.handle.deliveries(limit: 8).makeAsyncIterator()
         var second = rig.handle.deliveries(limit: 8).makeAsyncIterator()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         opening.feed(contentsOf: Array(1...4000))
         opening.accept()
         #expect(try await first.next() == .baseline(.opened))
@@ -130,7 +130,7 @@ struct DeliveryTests {
         let rig = Rig()
         let retention = rig.handle.retain()
         let hung = rig.handle.deliveries(limit: 2)
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(contentsOf: Array(1...10))
         await rig.handle.reaches(events: 1)
         #expect(opening.taken == 1)
@@ -147,15 +147,15 @@ struct DeliveryTests {
         let rig = Rig()
         var fast = rig.handle.deliveries(limit: 4).makeAsyncIterator()
         var stuck = rig.handle.deliveries(limit: 4).makeAsyncIterator()
-        var opening = await rig.openStream()
+        var opening = try await rig.openStream()
         opening.feed(contentsOf: Array(1...10))
         #expect(try await fast.next() == .baseline(.opened))
         for number in 1...10 { #expect(try await fast.next() == .payload(number)) }
         for round in 1...3 {
             opening.fail(.dropped)
             await rig.handle.reaches { $0.isWaiting }
-            rig.clock.advance(to: await rig.clock.nextDeadline())
-            opening = await rig.openStream()
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
+            opening = try await rig.openStream()
             #expect(try await fast.next() == .baseline(.resumed(round)))
         }
         opening.feed(11)
@@ -172,11 +172,11 @@ struct DeliveryTests {
         let rig = Rig()
         var deliveries = rig.handle.deliveries().makeAsyncIterator()
         for _ in 1...3 {
-            await rig.openStream().fail(.dropped)
+            try await rig.openStream().fail(.dropped)
             await rig.handle.reaches { $0.isWaiting }
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(1)
 
         #expect(try await deliveries.next() == .baseline(.resumed(3)))
@@ -188,12 +188,12 @@ struct DeliveryTests {
     func leftLoop() async throws {
         let rig = Rig()
         let deliveries = rig.handle.deliveries()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
 
         for try await _ in deliveries { break }
 
         #expect(rig.handle.status.isIdle)
-        await opening.closing()
+        try await opening.closing()
         for try await _ in deliveries { Issue.record("a finished sequence goes on") }
     }
 
@@ -207,7 +207,7 @@ struct DeliveryTests {
     func cancelledLoop(moment: Moment) async throws {
         let rig = Rig()
         let deliveries = rig.handle.deliveries()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(1, 2, 3)
         await rig.handle.reaches(events: 3)
         let (reached, reach) = AsyncStream<Void>.makeStream()
@@ -239,22 +239,22 @@ struct DeliveryTests {
         case .betweenPayloads: #expect(taken == [.baseline(.opened), .payload(1)])
         case .beforeTheFirst: #expect(taken.isEmpty)
         }
-        await opening.closing()
+        try await opening.closing()
         #expect(rig.handle.status.isIdle)
     }
 
     // H12
     @Test("never looped over retain until they are let go of")
-    func neverLoopedOver() async {
+    func neverLoopedOver() async throws {
         let rig = Rig()
         let deliveries = rig.handle.deliveries()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         #expect(rig.handle.status.isOpen)
 
         _ = consume deliveries
 
         #expect(rig.handle.status.isIdle)
-        await opening.closing()
+        try await opening.closing()
     }
 
     // H13
@@ -288,7 +288,7 @@ struct DeliveryTests {
     func completion() async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries().makeAsyncIterator()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(1, 2)
         opening.complete()
         await rig.handle.reaches { $0.isCompleted }
@@ -305,7 +305,7 @@ struct DeliveryTests {
     func refusal() async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries().makeAsyncIterator()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(1, 2)
         opening.fail(.request(Refused(number: 7)))
         await rig.handle.reaches { $0.isRefused }
@@ -331,7 +331,7 @@ struct DeliveryTests {
     func environmentEnd(withinABatch: Bool) async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries().makeAsyncIterator()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(1, 2, 3)
         await rig.handle.reaches(events: 3)
         #expect(try await deliveries.next() == .baseline(.opened))
@@ -353,13 +353,13 @@ struct DeliveryTests {
 
     // H17
     @Test("are not what a plain retention needs: it takes no part in the pace, and keeps the latest payload alone")
-    func plainRetention() async {
+    func plainRetention() async throws {
         let count = Seeded.count(100_000, full: 1_000_000)
         // A process of its own: its memory is this test's alone.
         await #expect(processExitsWith: .success) { [count = count as Int] in
             let rig = Rig()
             let retention = rig.handle.retain()
-            let opening = await rig.openStream()
+            let opening = try await rig.openStream()
             var resident = 0
 
             for first in stride(from: 0, to: count, by: 1000) {
@@ -381,7 +381,7 @@ struct DeliveryTests {
         let rig = Rig()
         let retention = rig.handle.retain()
         var deliveries = rig.handle.deliveries(limit: 2).makeAsyncIterator()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(contentsOf: Array(1...100))
         #expect(try await deliveries.next() == .baseline(.opened))
 
@@ -395,7 +395,7 @@ struct DeliveryTests {
         let rig = Rig()
         let retention = rig.handle.retain()
         var connecting = rig.handle.deliveries().makeAsyncIterator()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         #expect(try await connecting.next() == .baseline(.opened))
         var open = rig.handle.deliveries().makeAsyncIterator()
         #expect(try await open.next() == .baseline(.opened))
@@ -406,7 +406,7 @@ struct DeliveryTests {
         rig.environment.isActive = false
         var parked = rig.handle.deliveries().makeAsyncIterator()
         rig.environment.isActive = true
-        let next = await rig.openStream()
+        let next = try await rig.openStream()
         #expect(try await connecting.next() == .baseline(.resumed(1)))
         #expect(try await open.next() == .baseline(.resumed(1)))
         #expect(try await waiting.next() == .baseline(.resumed(1)))
@@ -414,7 +414,7 @@ struct DeliveryTests {
         next.complete()
         await rig.handle.reaches { $0.isCompleted }
         var ended = rig.handle.deliveries().makeAsyncIterator()
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(try await ended.next() == .baseline(.resumed(2)))
 
         await rig.environment.end()
@@ -428,7 +428,7 @@ struct DeliveryTests {
     func joiningDuringABatch() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(0)
         await rig.handle.reaches(events: 1)
         // The reading waits for a batch of any size: nobody set the pace when it began.
@@ -450,12 +450,12 @@ struct DeliveryTests {
                 for try await delivery in deliveries where delivery == .payload(last) { break }
             }
         }
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
 
         opening.feed(contentsOf: Array(1...10))
 
         for loop in loops { try await loop.value }
-        await opening.closing()
+        try await opening.closing()
         #expect(rig.handle.status.isIdle)
     }
 
@@ -475,7 +475,7 @@ struct DeliveryTests {
             }
         }
 
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
 
         await #expect(throws: SubscriptionEnd.self) { try await loop.value }
         #expect(handle.status.isGone)
@@ -487,7 +487,7 @@ struct DeliveryTests {
         let environment = Environment(transport: transport, clock: TestClock())
         let handle = environment.handle(for: "prices")
         var deliveries = handle.deliveries().makeAsyncIterator()
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.feed(1, 2)
         opening.accept()
         await handle.reaches(events: 2)

@@ -7,14 +7,14 @@ import Testing
 struct EndTests {
     // I01
     @Test("ends every subscription for good before it first suspends, whatever its state")
-    func everyState() async {
+    func everyState() async throws {
         let transport = Transport()
         let environment = Environment(transport: transport, clock: TestClock())
         let states = ["idle", "connecting", "open", "waiting", "refused", "completed"]
         let handles = states.map { environment.handle(for: $0) }
         let retentions = handles.dropFirst().map { $0.retain() }
         for _ in retentions {
-            let opening = await transport.nextOpening()
+            let opening = try await transport.nextOpening()
             switch opening.request {
             case "open": opening.accept()
             case "waiting": opening.fail(.dropped)
@@ -65,7 +65,7 @@ struct EndTests {
 
     // I02, I03
     @Test("asked for twice, and let go of, returns twice, once no call into the transport runs, and is told of once")
-    func twice() async {
+    func twice() async throws {
         let threads = AtOnce(3)
         for _ in 0..<Seeded.races() {
             let transport = Transport()
@@ -73,7 +73,7 @@ struct EndTests {
             let handles = ["connecting", "open"].compactMap { name in held.withLock { $0?.handle(for: name) } }
             let retentions = handles.map { $0.retain() }
             for _ in handles {
-                let opening = await transport.nextOpening()
+                let opening = try await transport.nextOpening()
                 if opening.request == "open" { opening.accept() }
             }
             await handles[1].reaches { $0.isOpen }
@@ -165,19 +165,19 @@ struct EndTests {
 
     // I05
     @Test("comes when it is let go of, retained or not")
-    func letGoOf() async {
+    func letGoOf() async throws {
         let transport = Transport()
         var environment: Environment? = Environment(transport: transport, clock: TestClock())
         let handle = environment?.handle(for: "prices")
         let retention = handle?.retain()
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.accept()
         await handle?.reaches { $0.isOpen }
 
         environment = nil
 
         #expect(handle?.status.isGone == true)
-        await opening.closing()
+        try await opening.closing()
         retention?.release()
     }
 
@@ -186,7 +186,7 @@ struct EndTests {
     func heldBack() async throws {
         let rig = Rig()
         var deliveries = rig.handle.deliveries(limit: 2).makeAsyncIterator()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(1, 2, 3)
         await rig.handle.reaches(events: 1)
 
@@ -198,7 +198,7 @@ struct EndTests {
 
     // I07
     @Test("leaves nothing of it in memory")
-    func memory() async {
+    func memory() async throws {
         weak var transport: Transport?
         weak var clock: TestClock?
         weak var core: EnvironmentCore<String, Int>?
@@ -210,9 +210,9 @@ struct EndTests {
             core = rig.environment.core
             handle = rig.handle
             let retention = rig.handle.retain()
-            await rig.openStream().fail(.dropped)
+            try await rig.openStream().fail(.dropped)
             await rig.handle.reaches { $0.isWaiting }
-            _ = await rig.clock.nextDeadline()
+            _ = try await rig.clock.nextDeadline()
             await rig.environment.end()
             retention.release()
         }
@@ -224,10 +224,10 @@ struct EndTests {
 
     // I08
     @Test("waits for a deaf transport, though everybody is told at once")
-    func deafTransport() async {
+    func deafTransport() async throws {
         let rig = Rig(.init(isDeaf: true))
         let retention = rig.handle.retain()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         let environment = rig.environment
         let end = Task { await environment.end() }
         let status = await rig.handle.reaches { $0.isGone }

@@ -7,11 +7,11 @@ import Testing
 struct FailureKindTests {
     // B01
     @Test("network, at the opening, makes the stream wait")
-    func networkAtTheOpening() async {
+    func networkAtTheOpening() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
 
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
 
         let status = await rig.handle.reaches { $0.isWaiting }
         #expect(status.error != nil)
@@ -26,7 +26,7 @@ struct FailureKindTests {
         let rig = Rig()
         let retention = rig.handle.retain()
 
-        await rig.transport.nextOpening().fail(.request(Refused(number: 3)))
+        try await rig.transport.nextOpening().fail(.request(Refused(number: 3)))
 
         let status = await rig.handle.reaches { $0.isEnded }
         guard case .request(let refusal)? = status.error else {
@@ -72,15 +72,15 @@ struct FailureKindTests {
     func networkWhileOpen() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
-        rig.clock.advance(to: await rig.clock.nextDeadline())
+        try await rig.transport.nextOpening().fail(.dropped)
+        rig.clock.advance(to: try await rig.clock.nextDeadline())
 
-        await rig.openStream().fail(.dropped)
+        try await rig.openStream().fail(.dropped)
         var until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
         #expect(rig.clock.now.duration(to: until) == .seconds(2))
 
-        rig.clock.advance(to: await rig.clock.nextDeadline())
-        let opening = await rig.openStream()
+        rig.clock.advance(to: try await rig.clock.nextDeadline())
+        let opening = try await rig.openStream()
         opening.feed(1)
         opening.fail(.dropped)
         until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
@@ -94,7 +94,7 @@ struct FailureKindTests {
         let rig = Rig()
         var deliveries = rig.handle.deliveries().makeAsyncIterator()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         #expect(try await deliveries.next() == .baseline(.opened))
 
         opening.fail(.refused)
@@ -107,17 +107,17 @@ struct FailureKindTests {
 
     // B08
     @Test("environment, from the transport, ends it, and a retry may try")
-    func environmentWhileOpen() async {
+    func environmentWhileOpen() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
 
         opening.fail(.environment(.transport(Dropped())))
         await rig.handle.reaches { $0.isEnded }
         rig.handle.retry()
 
         #expect(rig.handle.status.isConnecting)
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(rig.handle.resumptions == 1)
         retention.release()
     }
@@ -127,10 +127,10 @@ struct FailureKindTests {
         "none: a completion ends it without an error, even one that comes with the opening",
         arguments: [true, false]
     )
-    func completion(comesWithTheOpening: Bool) async {
+    func completion(comesWithTheOpening: Bool) async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
 
         let revision = rig.handle.revision
 
@@ -152,11 +152,11 @@ struct FailureKindTests {
 
     // B11
     @Test("network, over a cancellation that nobody here caused, is a failure like any other")
-    func aForeignCancellation() async {
+    func aForeignCancellation() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
 
-        await rig.transport.nextOpening().fail(.network(CancellationError()))
+        try await rig.transport.nextOpening().fail(.network(CancellationError()))
 
         #expect(await rig.handle.reaches { $0.isWaiting }.error != nil)
         retention.release()
@@ -164,14 +164,14 @@ struct FailureKindTests {
 
     // B12
     @Test("none: the end of an iterator that a parking cancelled is no completion")
-    func theEndOfACancelledIterator() async {
+    func theEndOfACancelledIterator() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
 
         rig.environment.isActive = false
         let revision = rig.handle.revision
-        await opening.closing()
+        try await opening.closing()
         await rig.rest()
 
         #expect(rig.handle.status.isIdle)
@@ -181,14 +181,14 @@ struct FailureKindTests {
 
     // B13
     @Test("request, from an opening that was cancelled, changes nothing")
-    func aRefusalAfterTheCancellation() async {
+    func aRefusalAfterTheCancellation() async throws {
         let rig = Rig(.init(isDeaf: true))
         let retention = rig.handle.retain()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         rig.environment.isActive = false
 
         opening.fail(.refused)
-        await opening.closing()
+        try await opening.closing()
         await rig.rest()
 
         #expect(rig.handle.status.isIdle)
@@ -201,10 +201,10 @@ struct FailureKindTests {
     func aPayloadBeforeTheFailure() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
-        rig.clock.advance(to: await rig.clock.nextDeadline())
+        try await rig.transport.nextOpening().fail(.dropped)
+        rig.clock.advance(to: try await rig.clock.nextDeadline())
 
-        let next = await rig.openStream()
+        let next = try await rig.openStream()
         next.feed(1)
         next.fail(.dropped)
         let later = await rig.handle.reaches { $0.isWaiting }

@@ -150,7 +150,7 @@ struct Linearization {
 @Suite("What threads at once read", .timeLimit(.minutes(10)))
 struct LinearizabilityTests {
     /// Has four threads do fifty things each to a handle.
-    private static func history(seed: UInt64) async -> (threads: [[Step]], now: ContinuousClock.Instant) {
+    private static func history(seed: UInt64) async throws -> (threads: [[Step]], now: ContinuousClock.Instant) {
         let rig = Rig()
         let handle = rig.handle
         let environment = rig.environment
@@ -236,23 +236,23 @@ struct LinearizabilityTests {
         }
         let answers = Task {
             while true {
-                let opening = await rig.transport.nextOpening()
+                let opening = try await rig.transport.nextOpening()
                 opening.fail(.dropped)
                 if opening.request == "last" { return }
             }
         }
         await environment.end()
         _ = try? await rig.transport.open("last", resuming: nil)
-        await answers.value
+        try await answers.value
         return (steps, rig.clock.now)
     }
 
     // K06
     @Test("is explained by some order of what they did")
-    func someOrder() async {
+    func someOrder() async throws {
         let seed = Seeded().seed
         for round in 0..<Seeded.count(30, full: 2000) {
-            let history = await Self.history(seed: seed &+ UInt64(round) &* 4)
+            let history = try await Self.history(seed: seed &+ UInt64(round) &* 4)
             var linearization = Linearization(history.threads, now: history.now)
             let exists = linearization.exists()
             #expect(exists, "seed \(seed &+ UInt64(round) &* 4)")
@@ -262,7 +262,7 @@ struct LinearizabilityTests {
     // K06
     @Test("is explained by no order where one snapshot was never true")
     func noOrder() async throws {
-        var history = await Self.history(seed: 1)
+        var history = try await Self.history(seed: 1)
         let place = try #require(history.threads[2].lastIndex { if case .read = $0.act { true } else { false } })
         guard case .read(var snapshot) = history.threads[2][place].act else { return }
         snapshot.events += 1

@@ -10,10 +10,10 @@ import Testing
 struct ObserverTests {
     // J01
     @Test("of statuses sees them in order, and the last for sure")
-    func inOrder() async {
+    func inOrder() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         let loop = Task {
             var events: [Int] = []
             for await status in rig.handle.statuses {
@@ -89,7 +89,7 @@ struct ObserverTests {
 
     // J02
     @Test("reads facts true together: open without an error, waiting with one, a payload after its resumption")
-    func consistentFacts() async {
+    func consistentFacts() async throws {
         var generator = Seeded()
         let rig = Rig()
         let environment = rig.environment
@@ -111,7 +111,7 @@ struct ObserverTests {
         }
 
         for round in 0..<Seeded.count(300, full: 20_000) {
-            let opening = await rig.transport.nextOpening()
+            let opening = try await rig.transport.nextOpening()
             let events = handle.events
             #expect(handle.resumptions == gaps.withLock { $0 }, "seed \(generator.seed)")
             // Half of the time a state is read while it lasts, for sure; else it passes in the middle of a reading.
@@ -166,7 +166,7 @@ struct ObserverTests {
         let handle = environment.handle(for: "prices")
         var fast = handle.deliveries(limit: 4).makeAsyncIterator()
         let stuck = handle.deliveries(limit: 4)
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.feed(contentsOf: Array(1...20))
         opening.accept()
         #expect(try await fast.next() == .baseline(.opened))
@@ -261,19 +261,19 @@ struct ObserverTests {
         )
         let handle = environment.handle(for: "prices")
         let retention = handle.retain()
-        var opening = await transport.nextOpening()
+        var opening = try await transport.nextOpening()
         clock.advance(by: .milliseconds(20))
         opening.accept()
         await handle.reaches { $0.isOpen }
         opening.fail(.dropped)
-        clock.advance(to: await clock.nextDeadline())
-        opening = await transport.nextOpening()
+        clock.advance(to: try await clock.nextDeadline())
+        opening = try await transport.nextOpening()
         opening.feed(1)
         opening.accept()
         await handle.reaches(events: 1)
         environment.isActive = false
         environment.isActive = true
-        await transport.nextOpening().fail(.refused)
+        try await transport.nextOpening().fail(.refused)
         await handle.reaches { $0.isEnded }
         await environment.end()
 

@@ -44,7 +44,7 @@ struct PaceTests {
         let environment = Environment(transport: transport, clock: TestClock())
         let handle = environment.handle(for: "prices")
         let deliveries = (0..<owners).map { _ in handle.deliveries(limit: limit) }
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.feed(contentsOf: Array(1...count))
         opening.complete()
         let loops = deliveries.map { deliveries in
@@ -104,7 +104,7 @@ struct PaceTests {
         // Begins its loop and never asks again, until all is over.
         var stuck = handle.deliveries(limit: 64).makeAsyncIterator()
         let deliveries = (0..<fast).map { _ in handle.deliveries(limit: 256) }
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.accept()
         #expect(try await stuck.next() == .baseline(.opened))
 
@@ -146,7 +146,7 @@ struct PaceTests {
         let environment = Environment(transport: transport, clock: TestClock())
         let handle = environment.handle(for: "prices")
         let retention = handle.retain()
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.accept()
         await handle.reaches { $0.isOpen }
         joining.withLock { $0.handle = handle }

@@ -71,7 +71,7 @@ struct PropertyTests {
         var sent: [Int] = []
         let rounds = 40
         for round in 0..<rounds {
-            let opening = await rig.transport.nextOpening()
+            let opening = try await rig.transport.nextOpening()
             opening.accept()
             var next = round * Log.stride
             for _ in 0..<Int.random(in: 0..<40, using: &generator) {
@@ -102,7 +102,7 @@ struct PropertyTests {
 
     // K03
     @Test("of one script leaves the runtime where the machine is", arguments: 0..<20)
-    func runtimeAgainstTheMachine(number: Int) async {
+    func runtimeAgainstTheMachine(number: Int) async throws {
         let seed = Seeded().seed
         var generator = Seeded(seed: seed &+ UInt64(number))
         let rig = Rig(driverExecutor: FairExecutor(seed: seed &+ UInt64(number)))
@@ -161,7 +161,7 @@ struct PropertyTests {
                 rig.clock.advance(to: until)
             }
             if let stream, stream != before {
-                opening = await rig.transport.nextOpening()
+                opening = try await rig.transport.nextOpening()
                 told += 1
             }
 
@@ -183,7 +183,7 @@ struct PropertyTests {
 
     // K05
     @Test("over a transport that fails in every way comes to rest with nothing left", arguments: [true, false])
-    func faults(isDeaf: Bool) async {
+    func faults(isDeaf: Bool) async throws {
         let seed = Seeded().seed
         let clock = TestClock()
         let transport = Transport(.init(isDeaf: isDeaf))
@@ -227,6 +227,6 @@ struct PropertyTests {
         // One a handle.
         #expect(transport.mostLive <= 7, "seed \(seed)")
         _ = try? await transport.open("last", resuming: nil)
-        await answers.value
+        try await answers.value
     }
 }

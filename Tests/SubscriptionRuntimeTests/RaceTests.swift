@@ -9,11 +9,11 @@ import Testing
 @Suite("Threads at once", .timeLimit(.minutes(20)))
 struct RaceTests {
     /// Answers every opening, at random, up to and with the one whose request is "last".
-    static func answer(_ transport: Transport, seed: UInt64) -> Task<Void, Never> {
+    static func answer(_ transport: Transport, seed: UInt64) -> Task<Void, any Error> {
         Task {
             var generator = Seeded(seed: seed)
             while true {
-                let opening = await transport.nextOpening()
+                let opening = try await transport.nextOpening()
                 guard opening.request != "last" else { return opening.accept() }
                 switch Int.random(in: 0..<8, using: &generator) {
                 case 0: opening.fail(.dropped)
@@ -36,7 +36,7 @@ struct RaceTests {
         "that do everything to one subscription leave nothing of it, and never two streams",
         arguments: [true, false]
     )
-    func everything(isDeaf: Bool) async {
+    func everything(isDeaf: Bool) async throws {
         let rig = Rig(.init(isDeaf: isDeaf))
         let environment = rig.environment
         let handle = rig.handle
@@ -90,22 +90,22 @@ struct RaceTests {
         _ = handle.retain()
         #expect(rig.transport.opened == last)
         _ = try? await rig.transport.open("last", resuming: nil)
-        await answers.value
+        try await answers.value
     }
 
     // M02
     @Test("of which one releases last while the other accepts, leave it closed")
-    func releasedWhileAccepted() async {
+    func releasedWhileAccepted() async throws {
         let rig = Rig(.init(isDeaf: true))
         for _ in 0..<Seeded.races() {
             let retention = rig.handle.retain()
-            let opening = await rig.transport.nextOpening()
+            let opening = try await rig.transport.nextOpening()
 
             async let accepted: Void = opening.accept()
             async let released: Void = retention.release()
             _ = await (accepted, released)
 
-            await opening.closing()
+            try await opening.closing()
             #expect(rig.handle.status.isIdle)
         }
         await rig.environment.end()
@@ -117,7 +117,7 @@ struct RaceTests {
         "of which one lets the wait end, one parks, one retries and one may end it all, open once at most",
         arguments: [true, false]
     )
-    func aroundAWait(ends: Bool) async {
+    func aroundAWait(ends: Bool) async throws {
         let threads = AtOnce(4)
         for round in 0..<Seeded.races() {
             let rig = Rig(.init(acceptsAtOnce: true))
@@ -125,9 +125,9 @@ struct RaceTests {
             let handle = rig.handle
             let clock = rig.clock
             let retention = handle.retain()
-            await rig.transport.nextOpening().fail(.dropped)
+            try await rig.transport.nextOpening().fail(.dropped)
             await handle.reaches { $0.isWaiting }
-            let deadline = await clock.nextDeadline()
+            let deadline = try await clock.nextDeadline()
 
             await threads.run(
                 { clock.advance(to: deadline) },
@@ -160,7 +160,7 @@ struct RaceTests {
             let handle = rig.handle
             let deliveries = handle.deliveries(limit: 2)
             let other = Lock<Deliveries<Int>?>(handle.deliveries(limit: 2))
-            let opening = await rig.transport.nextOpening()
+            let opening = try await rig.transport.nextOpening()
             opening.feed(1, 2, 3, 4, 5, 6)
             await handle.reaches(events: 1)
 
@@ -194,7 +194,7 @@ struct RaceTests {
         for round in 0..<Seeded.races() {
             let rig = Rig(.init(acceptsAtOnce: true))
             let deliveries = rig.handle.deliveries()
-            let opening = await rig.transport.nextOpening()
+            let opening = try await rig.transport.nextOpening()
             let loop = Task {
                 var numbers: [Int] = []
                 for try await case .payload(let number) in deliveries { numbers.append(number) }
@@ -209,7 +209,7 @@ struct RaceTests {
             let numbers = try await loop.value
             #expect(numbers == Array(Array(1...10).prefix(numbers.count)))
             if !round.isMultiple(of: 2) { #expect(numbers.count == 10) }
-            await opening.closing()
+            try await opening.closing()
         }
     }
 
@@ -248,7 +248,7 @@ struct RaceTests {
         let handle = environment.handle(for: "prices")
         func payloads(_ count: Int) -> [Releasing] { (0..<count).map { _ in Releasing(handle.retain()) } }
         let retention = handle.retain()
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
 
         // Replaced as the latest.
         opening.feed(contentsOf: payloads(3))
@@ -280,21 +280,21 @@ struct RaceTests {
         let refusal = { SubscriptionFailure.request(Refusal(releasing: Releasing(rig.handle.retain()))) }
         // Refused, and its loop does not go on to learn of it.
         let unlooped = rig.handle.deliveries()
-        var opening = await rig.openStream()
+        var opening = try await rig.openStream()
         opening.fail(refusal())
         await rig.handle.reaches { $0.isRefused }
         // Replaced by the next, and cleared by an opening.
         rig.handle.retry()
-        await rig.transport.nextOpening().fail(refusal())
+        try await rig.transport.nextOpening().fail(refusal())
         await rig.handle.reaches { $0.isRefused }
         rig.handle.retry()
-        opening = await rig.openStream()
+        opening = try await rig.openStream()
         // Only the owner has the first by now.
         let unloopedToo = rig.handle.deliveries()
         opening.fail(refusal())
         await rig.handle.reaches { $0.isRefused }
         rig.handle.retry()
-        opening = await rig.openStream()
+        opening = try await rig.openStream()
 
         await rig.environment.end()
 
@@ -308,7 +308,7 @@ struct RaceTests {
 
     // M09
     @Test("may release inside a transport's cancellation")
-    func releasedInACancellation() async {
+    func releasedInACancellation() async throws {
         let held = Lock<[Retention]>([])
         let rig = Rig(onCancel: { _ in
             let retentions = held.withLock { held in
@@ -319,8 +319,8 @@ struct RaceTests {
         })
         let other = rig.environment.handle(for: "other")
         held.withLock { $0 = [rig.handle.retain(), other.retain()] }
-        _ = await rig.transport.nextOpening()
-        _ = await rig.transport.nextOpening()
+        _ = try await rig.transport.nextOpening()
+        _ = try await rig.transport.nextOpening()
 
         rig.environment.isActive = false
 

@@ -122,7 +122,7 @@ struct ReadingOnTests {
             environment = Environment(transport: transport, clock: TestClock())
             handle = environment.handle(for: "prices")
             owner = handle.deliveries(limit: 8).makeAsyncIterator()
-            opening = await transport.nextOpening()
+            opening = try await transport.nextOpening()
             opening.feed(contentsOf: Array(1...20))
             opening.accept()
             #expect(try await owner.next() == .baseline(.opened))
@@ -141,7 +141,7 @@ struct ReadingOnTests {
         await #expect(throws: SubscriptionEnd.self) { try await scene.owner.next() }
         #expect(try await scene.owner.next() == nil)
         #expect(scene.handle.status.events == 4)
-        await scene.opening.closing()
+        try await scene.opening.closing()
     }
 
     @Test("reads into an environment that is parked meanwhile, and what it read comes after no baseline")
@@ -152,9 +152,9 @@ struct ReadingOnTests {
         #expect(try await scene.owner.next() == .payload(4))
         #expect(scene.handle.status.isIdle)
         #expect(scene.handle.status.events == 4)
-        await scene.opening.closing()
+        try await scene.opening.closing()
         environment.isActive = true
-        let opening = await scene.transport.nextOpening()
+        let opening = try await scene.transport.nextOpening()
         opening.feed(21)
         opening.accept()
         #expect(try await scene.owner.next() == .baseline(.resumed(1)))
@@ -226,7 +226,7 @@ struct ReadingOnTests {
         let rig = Rig()
         var first = rig.handle.deliveries(limit: 8).makeAsyncIterator()
         var second = rig.handle.deliveries(limit: 8).makeAsyncIterator()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         opening.feed(contentsOf: Array(1...20))
         opening.accept()
         #expect(try await first.next() == .baseline(.opened))
@@ -248,7 +248,7 @@ struct ReadingOnTests {
     func closedAtTheEnd() async throws {
         let rig = Rig()
         var owner = rig.handle.deliveries(limit: 8).makeAsyncIterator()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         opening.feed(contentsOf: Array(1...20))
         opening.accept()
         #expect(try await owner.next() == .baseline(.opened))

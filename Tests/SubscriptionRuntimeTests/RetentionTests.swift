@@ -7,13 +7,13 @@ import Testing
 struct RetentionTests {
     // A01
     @Test("opens the stream at once, once, and the first opening is no resumption")
-    func opensAtOnce() async {
+    func opensAtOnce() async throws {
         let rig = Rig()
 
         let retention = rig.handle.retain()
 
         #expect(rig.handle.status.isConnecting)
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         #expect(opening.request == "prices")
         #expect(opening.resuming == nil)
         opening.accept()
@@ -29,11 +29,11 @@ struct RetentionTests {
 
     // A02, A03
     @Test("shares the stream with others, whose releases do not show")
-    func sharesTheStream() async {
+    func sharesTheStream() async throws {
         let rig = Rig()
         let first = rig.handle.retain()
         let whileConnecting = rig.handle.retain()
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         let whileOpen = rig.handle.retain()
         let revision = rig.handle.revision
 
@@ -49,17 +49,17 @@ struct RetentionTests {
 
     // A04
     @Test("released last while the stream connects, cancels the opening and is idle at once")
-    func releasedWhileConnecting() async {
+    func releasedWhileConnecting() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
 
         retention.release()
 
         #expect(rig.handle.status.isIdle)
         #expect(rig.handle.error == nil)
-        await opening.cancellation()
-        await opening.closing()
+        try await opening.cancellation()
+        try await opening.closing()
         await rig.rest()
         #expect(rig.handle.status.isIdle)
         #expect(rig.handle.error == nil)
@@ -67,16 +67,16 @@ struct RetentionTests {
 
     // A05
     @Test("released last while the stream is open, closes it, and nothing more is counted")
-    func releasedWhileOpen() async {
+    func releasedWhileOpen() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
 
         retention.release()
         opening.feed(1)
 
         #expect(rig.handle.status.isIdle)
-        await opening.closing()
+        try await opening.closing()
         await rig.rest()
         #expect(rig.handle.events == 0)
         #expect(rig.handle.latest == nil)
@@ -84,14 +84,14 @@ struct RetentionTests {
 
     // A06
     @Test("released last while the stream waits, drops the wait")
-    func releasedWhileWaiting() async {
+    func releasedWhileWaiting() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
         for _ in 0..<3 {
-            await rig.transport.nextOpening().fail(.dropped)
-            rig.clock.advance(to: await rig.clock.nextDeadline())
+            try await rig.transport.nextOpening().fail(.dropped)
+            rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
         await rig.handle.reaches { $0.isWaiting }
 
         retention.release()
@@ -121,17 +121,17 @@ struct RetentionTests {
 
     // A08, A09
     @Test("taken anew while a deaf opening goes on, is not answered by that one")
-    func aDeafOpening() async {
+    func aDeafOpening() async throws {
         let rig = Rig(.init(isDeaf: true))
         let first = rig.handle.retain()
-        let deaf = await rig.transport.nextOpening()
+        let deaf = try await rig.transport.nextOpening()
         deaf.feed(1, 2, 3)
         first.release()
         let second = rig.handle.retain()
-        let heard = await rig.transport.nextOpening()
+        let heard = try await rig.transport.nextOpening()
 
         deaf.accept()
-        await deaf.closing()
+        try await deaf.closing()
 
         #expect(deaf.taken == 0)
         #expect(rig.handle.status.isConnecting)
@@ -144,13 +144,13 @@ struct RetentionTests {
 
     // A10
     @Test("released around the answer of its opening, in either order, leaves nothing open", arguments: [true, false])
-    func releasedAroundTheAnswer(answersFirst: Bool) async {
+    func releasedAroundTheAnswer(answersFirst: Bool) async throws {
         // The driver runs when it is let: both come before it has seen the first.
         let drivers = HeldExecutor()
         let rig = Rig(.init(isDeaf: true), driverExecutor: drivers)
         let retention = rig.handle.retain()
         drivers.run()
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         opening.feed(1)
 
         if answersFirst { opening.accept() }
@@ -171,12 +171,12 @@ struct RetentionTests {
         let rig = Rig()
         let first = rig.handle.retain()
         for round in 1...3 {
-            let opening = await rig.openStream()
+            let opening = try await rig.openStream()
             opening.feed(contentsOf: [round, round], point: ResumePoint([UInt8(round)]))
             await rig.handle.reaches(events: 2 * round)
             opening.fail(.dropped)
             await rig.handle.reaches { $0.isWaiting }
-            if round < 3 { rig.clock.advance(to: await rig.clock.nextDeadline()) }
+            if round < 3 { rig.clock.advance(to: try await rig.clock.nextDeadline()) }
         }
         #expect(rig.handle.error != nil)
         #expect(rig.handle.latest == 3)
@@ -190,7 +190,7 @@ struct RetentionTests {
         #expect(status.resumptions == 2)
         #expect(status.error == nil)
         #expect(rig.handle.latest == nil)
-        let opening = await rig.transport.nextOpening()
+        let opening = try await rig.transport.nextOpening()
         #expect(opening.resuming == nil)
         opening.fail(.dropped)
         let until = try #require(await rig.handle.reaches { $0.isWaiting }.until)
@@ -200,28 +200,28 @@ struct RetentionTests {
 
     // A12
     @Test("that is not kept releases at once")
-    func notKept() async {
+    func notKept() async throws {
         let rig = Rig()
 
         _ = rig.handle.retain()
 
         #expect(rig.handle.status.isIdle)
-        let opening = await rig.transport.nextOpening()
-        await opening.cancellation()
+        let opening = try await rig.transport.nextOpening()
+        try await opening.cancellation()
     }
 
     // A13
     @Test("taken and released without pause never has two live streams, and leaves no task behind")
-    func takenAndReleasedWithoutPause() async {
+    func takenAndReleasedWithoutPause() async throws {
         let rig = Rig(.init(isDeaf: true))
         let rounds = Seeded.count(20_000, full: 100_000)
         let answers = Task {
-            for _ in 0..<rounds { await rig.transport.nextOpening().accept() }
+            for _ in 0..<rounds { try await rig.transport.nextOpening().accept() }
         }
 
         for _ in 0..<rounds { rig.handle.retain().release() }
 
-        await answers.value
+        try await answers.value
         await rig.environment.end()
         #expect(rig.environment.running == 0)
         #expect(rig.transport.opened == rounds)
@@ -231,7 +231,7 @@ struct RetentionTests {
 
     // R20
     @Test("cancels the opening before, before the next one starts")
-    func cancelsBeforeTheNextStarts() async {
+    func cancelsBeforeTheNextStarts() async throws {
         // The cancellation of the first opening retains anew from inside itself: the second must still start after it.
         struct Inside {
             var handle: Handle?
@@ -250,13 +250,13 @@ struct RetentionTests {
         )
         inside.withLock { $0.handle = rig.handle }
         let retention = rig.handle.retain()
-        let first = await rig.transport.nextOpening()
+        let first = try await rig.transport.nextOpening()
 
         retention.release()
 
         #expect(inside.withLock { $0.wasStarted } == false)
         #expect(rig.handle.status.isConnecting)
-        let second = await rig.transport.nextOpening()
+        let second = try await rig.transport.nextOpening()
         #expect(first.isCancelled)
         second.accept()
         await rig.handle.reaches { $0.isOpen }
@@ -267,17 +267,17 @@ struct RetentionTests {
 
     // A32
     @Test("hands the point of what was accepted to the next opening")
-    func handsTheResumePointOn() async {
+    func handsTheResumePointOn() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        let opening = await rig.openStream()
+        let opening = try await rig.openStream()
         opening.feed(contentsOf: [1, 2], point: ResumePoint([7]))
         await rig.handle.reaches(events: 2)
 
         opening.fail(.dropped)
-        rig.clock.advance(to: await rig.clock.nextDeadline())
+        rig.clock.advance(to: try await rig.clock.nextDeadline())
 
-        #expect(await rig.transport.nextOpening().resuming == ResumePoint([7]))
+        #expect(try await rig.transport.nextOpening().resuming == ResumePoint([7]))
         retention.release()
     }
 }

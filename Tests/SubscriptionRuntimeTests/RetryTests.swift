@@ -7,18 +7,18 @@ import Testing
 struct RetryTests {
     // D01
     @Test("opens a waiting stream at once, and the wait is gone")
-    func whileWaiting() async {
+    func whileWaiting() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
-        let deadline = await rig.clock.nextDeadline()
+        try await rig.transport.nextOpening().fail(.dropped)
+        let deadline = try await rig.clock.nextDeadline()
 
         rig.handle.retry()
 
         #expect(rig.handle.status.isConnecting)
         #expect(rig.handle.error != nil)
         #expect(rig.environment.waits == 0)
-        _ = await rig.transport.nextOpening()
+        _ = try await rig.transport.nextOpening()
         rig.clock.advance(to: deadline)
         #expect(rig.transport.opened == 2)
         retention.release()
@@ -26,25 +26,25 @@ struct RetryTests {
 
     // D02
     @Test("by a hundred tasks opens once")
-    func byManyTasks() async {
+    func byManyTasks() async throws {
         let rig = Rig()
         let handle = rig.handle
         let retention = handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
         await handle.reaches { $0.isWaiting }
 
         await withTaskGroup { group in
             for _ in 0..<100 { group.addTask { handle.retry() } }
         }
 
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(rig.transport.opened == 2)
         retention.release()
     }
 
     // D03
     @Test("does nothing to a stream that connects, is open, is parked, is nobody's or is gone")
-    func whereThereIsNothingToRetry() async {
+    func whereThereIsNothingToRetry() async throws {
         let rig = Rig()
         func retryDoesNothing(_ comment: Comment) {
             let revision = rig.handle.revision
@@ -54,7 +54,7 @@ struct RetryTests {
         retryDoesNothing("unretained")
         let retention = rig.handle.retain()
         retryDoesNothing("connecting")
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         retryDoesNothing("open")
         rig.environment.isActive = false
         retryDoesNothing("parked")
@@ -66,7 +66,7 @@ struct RetryTests {
 
     // D04, D07
     @Test("opens an ended stream, whatever ended it; the error stays until the opening, which is a resumption")
-    func whileEnded() async {
+    func whileEnded() async throws {
         let rig = Rig()
         let first = rig.handle.retain()
         let second = rig.handle.retain()
@@ -76,7 +76,7 @@ struct RetryTests {
             { $0.fail(.environment(.transport(Dropped()))) },
         ]
         for (round, end) in ends.enumerated() {
-            let opening = await rig.openStream()
+            let opening = try await rig.openStream()
             #expect(rig.handle.resumptions == round)
             #expect(rig.handle.error == nil)
             end(opening)
@@ -87,7 +87,7 @@ struct RetryTests {
             #expect(rig.handle.status.isConnecting)
             #expect((rig.handle.error == nil) == (ended.error == nil))
         }
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(rig.handle.resumptions == 3)
         first.release()
         second.release()
@@ -95,10 +95,10 @@ struct RetryTests {
 
     // D05
     @Test("of an ended stream while the environment is inactive, arms it for the activity")
-    func whileInactive() async {
+    func whileInactive() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.refused)
+        try await rig.transport.nextOpening().fail(.refused)
         await rig.handle.reaches { $0.isEnded }
         rig.environment.isActive = false
         #expect(rig.handle.status.isEnded)
@@ -142,7 +142,7 @@ struct RetryTests {
 
     // D08
     @Test("from the catch of the only loop does nothing: its owner is released")
-    func fromTheCatchOfTheOnlyLoop() async {
+    func fromTheCatchOfTheOnlyLoop() async throws {
         let rig = Rig()
         let loop = Task {
             do {
@@ -154,7 +154,7 @@ struct RetryTests {
             return rig.handle.status
         }
 
-        await rig.transport.nextOpening().fail(.refused)
+        try await rig.transport.nextOpening().fail(.refused)
 
         #expect(await loop.value.isIdle)
         #expect(rig.transport.opened == 1)
@@ -162,15 +162,15 @@ struct RetryTests {
 
     // D09
     @Test("refused again ends again, and is no resumption")
-    func refusedAgain() async {
+    func refusedAgain() async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.refused)
+        try await rig.transport.nextOpening().fail(.refused)
         await rig.handle.reaches { $0.isEnded }
         let revision = rig.handle.revision
 
         rig.handle.retry()
-        await rig.transport.nextOpening().fail(.refused)
+        try await rig.transport.nextOpening().fail(.refused)
 
         let status = await rig.handle.reaches { $0.isEnded }
         #expect(rig.handle.revision == revision + 2)
@@ -180,18 +180,18 @@ struct RetryTests {
 
     // D10
     @Test("at every wait of a server that is down keeps no wait and no memory behind")
-    func againAndAgain() async {
+    func againAndAgain() async throws {
         let rounds = Seeded.count(2000, full: 10_000)
         // A process of its own: its memory is this test's alone.
         await #expect(processExitsWith: .success) { [rounds = rounds as Int] in
             let rig = Rig()
             let retention = rig.handle.retain()
             let failures = Task {
-                for _ in 0...rounds { await rig.transport.nextOpening().fail(.dropped) }
+                for _ in 0...rounds { try await rig.transport.nextOpening().fail(.dropped) }
             }
 
             // The sleep has begun: one whose wait is dropped before that ends at once, and another is begun.
-            _ = await rig.clock.nextDeadline()
+            _ = try await rig.clock.nextDeadline()
             var resident = 0
             for round in 0..<rounds {
                 if round == rounds / 2 { resident = ProcessMemory.resident }
@@ -200,7 +200,7 @@ struct RetryTests {
             }
             #expect(ProcessMemory.resident - resident <= ProcessMemory.slack)
 
-            await failures.value
+            try await failures.value
             await rig.handle.reaches { $0.isWaiting }
             #expect(rig.transport.opened == rounds + 1)
             #expect(rig.environment.waits == 1)

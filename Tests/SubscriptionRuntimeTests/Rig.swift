@@ -46,8 +46,8 @@ struct Rig {
     }
 
     /// A stream that has been accepted, and the handle told so.
-    func openStream() async -> Transport.Opening {
-        let opening = await transport.nextOpening()
+    func openStream() async throws -> Transport.Opening {
+        let opening = try await transport.nextOpening()
         opening.accept()
         await handle.reaches { $0.isOpen }
         return opening

@@ -7,14 +7,14 @@ import Testing
 struct SharingTests {
     // G01
     @Test("of one environment share one handle and one stream")
-    func oneEnvironment() async {
+    func oneEnvironment() async throws {
         let rig = Rig()
 
         let again = rig.environment.handle(for: "prices")
 
         #expect(again === rig.handle)
         let retentions = [rig.handle.retain(), again.retain()]
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(rig.transport.opened == 1)
         for retention in retentions { retention.release() }
     }
@@ -36,15 +36,15 @@ struct SharingTests {
 
     // G03, A11
     @Test("of two environments share nothing, not even over one transport")
-    func twoEnvironments() async {
+    func twoEnvironments() async throws {
         let transport = Transport()
         let environments = (0..<2).map { _ in Environment(transport: transport, clock: TestClock()) }
         let handles = environments.map { $0.handle(for: "prices") }
         let retentions = handles.map { $0.retain() }
 
         #expect(handles[0] !== handles[1])
-        _ = await transport.nextOpening()
-        _ = await transport.nextOpening()
+        _ = try await transport.nextOpening()
+        _ = try await transport.nextOpening()
         #expect(transport.opened == 2)
         for retention in retentions { retention.release() }
         // An optimizer lets go of an array after its last use: environments that are gone open nothing.
@@ -110,10 +110,10 @@ struct SharingTests {
 
     // G07, A4
     @Test("retained again while the stream waits do not hasten it")
-    func retainedWhileWaiting() async {
+    func retainedWhileWaiting() async throws {
         let rig = Rig()
         let first = rig.handle.retain()
-        await rig.transport.nextOpening().fail(.dropped)
+        try await rig.transport.nextOpening().fail(.dropped)
         let until = await rig.handle.reaches { $0.isWaiting }.until
 
         let second = rig.handle.retain()
@@ -130,13 +130,13 @@ struct SharingTests {
     func askedForAgainAfterTheEnd() async throws {
         let rig = Rig()
         let observer = rig.handle.retain()
-        await rig.openStream().complete()
+        try await rig.openStream().complete()
         await rig.handle.reaches { $0.isCompleted }
 
         var deliveries = rig.handle.deliveries().makeAsyncIterator()
 
         #expect(rig.handle.status.isConnecting)
-        _ = await rig.openStream()
+        _ = try await rig.openStream()
         #expect(try await deliveries.next() == .baseline(.resumed(1)))
         observer.release()
     }

@@ -21,7 +21,7 @@ struct ScriptedTransportTests {
     func lookedAtInADeinit() async throws {
         let transport = ScriptedTransport<String, Looking>(.init(acceptsAtOnce: true))
         let payloads = try await transport.open("prices", resuming: nil)
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.feed(Looking(opening), Looking(opening))
 
         var iterator = payloads.makeAsyncIterator()

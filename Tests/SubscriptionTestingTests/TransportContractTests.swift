@@ -7,10 +7,13 @@ struct TransportContractTests {
     struct Cut: Error {}
 
     /// Plays the server of a scripted transport, until the last opening says so.
-    private func play(_ transport: ScriptedTransport<String, Int>, cutEnds: SubscriptionFailure?) -> Task<Void, Never> {
+    private func play(
+        _ transport: ScriptedTransport<String, Int>,
+        cutEnds: SubscriptionFailure?
+    ) -> Task<Void, any Error> {
         Task {
-            while !Task.isCancelled {
-                let opening = await transport.nextOpening()
+            while true {
+                let opening = try await transport.nextOpening()
                 switch opening.request {
                 case "endless":
                     opening.accept()
@@ -43,7 +46,7 @@ struct TransportContractTests {
             silent: "silent"
         )
         _ = try await transport.open("over", resuming: nil)
-        await server.value
+        try await server.value
         return broken
     }
 
@@ -73,7 +76,7 @@ struct TransportContractTests {
         )
         #expect(broken == ["a stream of 3 payloads is one of 2 where nextIfReady takes them"])
         _ = try await transport.open("over", resuming: nil)
-        await server.value
+        try await server.value
     }
 }
 

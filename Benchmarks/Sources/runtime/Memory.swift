@@ -9,7 +9,7 @@ private struct Dropped: Error {}
 ///
 /// One state a process: freed memory counts as taken. "transport" is a stream without a handle, as the scripted
 /// transport keeps it: what of an open handle is not the runtime's.
-func measureMemory(_ state: String, count: Int) async {
+func measureMemory(_ state: String, count: Int) async throws {
     typealias Scripted = ScriptedTransport<Int, Int>
     let transport = Scripted(.init(acceptsAtOnce: state == "open" || state == "transport"))
     let environment = SubscriptionEnvironment(transport: transport, clock: TestClock())
@@ -27,13 +27,13 @@ func measureMemory(_ state: String, count: Int) async {
         guard state != "transport" else {
             guard let stream = try? await transport.open(number, resuming: nil) else { continue }
             streams.append(stream.makeAsyncIterator())
-            openings.append(await transport.nextOpening())
+            openings.append(try await transport.nextOpening())
             continue
         }
         handles.append(environment.handle(for: number))
         guard state != "idle" else { continue }
         retentions.append(handles[number].retain())
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         if state == "open" {
             openings.append(opening)
             while transport.live <= number { await Task.yield() }

@@ -81,7 +81,7 @@ private func row(
 private func scripted(_ count: Int) -> SubscriptionEnvironment<Int, Int> {
     let transport = ScriptedTransport<Int, Int>(.init(acceptsAtOnce: true))
     Task {
-        let opening = await transport.nextOpening()
+        let opening = try await transport.nextOpening()
         opening.feed(contentsOf: Array(0..<count))
         opening.complete()
     }

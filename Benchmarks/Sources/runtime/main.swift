@@ -28,7 +28,7 @@ func number(_ place: Int, or otherwise: Int) -> Int {
 switch words.first {
 case "payloads": await measurePayloads(number(1, or: 1_000_000))
 case "count": countPayloads(owners: number(1, or: 1), count: number(2, or: 100_000))
-case "memory": await measureMemory(words.dropFirst().first ?? "idle", count: number(2, or: 100_000))
+case "memory": try await measureMemory(words.dropFirst().first ?? "idle", count: number(2, or: 100_000))
 case "outage": measureOutage(handles: number(1, or: 1_000_000), seconds: number(2, or: 60))
 case "capacity": measureCapacity(handles: number(1, or: 1_000_000))
 case "flapping": measureFlapping(handles: number(1, or: 200_000), seconds: number(2, or: 600))
