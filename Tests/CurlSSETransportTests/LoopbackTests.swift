@@ -357,33 +357,34 @@ struct LoopbackTests {
 
     @Test("an owner on the loop's own thread that takes long within a read makes no other stream silent")
     func longWithinARead() async throws {
-        let filler = "data: " + String(repeating: "7", count: 92) + "\n\n"
-        let busy = try ReplayServer(otherwise: [.expectRequest, .send(head), .sendForever(Array(filler.utf8))])
+        let event = "data: " + String(repeating: "7", count: 92) + "\n\n"
+        let busy = try ReplayServer(otherwise: [
+            .expectRequest, .send(head), .sendRepeating(Array(event.utf8), count: 5_000), .silence,
+        ])
         var script: [ReplayServer.Step] = [.expectRequest, .send(head)]
-        for _ in 0..<60 { script += [.send("data: ping\n\n"), .pause(.milliseconds(100))] }
+        for _ in 0..<200 { script += [.send("data: ping\n\n"), .pause(.milliseconds(100))] }
         let pinging = try ReplayServer(otherwise: script + [.silence])
         let loop = try CurlLoop()
-        let limit: (inout Configuration) -> Void = { $0.idleTimeout = .milliseconds(600) }
-        let other = try plain(pinging, loop: loop, limit)
+        let other = try plain(pinging, loop: loop) { $0.idleTimeout = .seconds(4) }
         let pinged = Task {
             var count = 0
             for try await _ in try await other.open(EventSourceRequest(), resuming: nil) {
                 count += 1
-                if count == 20 { break }
+                if count == 60 { break }
             }
             return count
         }
         #expect(await pinging.reaches { ($0[connection: 1]?.bytesSent ?? 0) > head.utf8.count + 30 })
-        let transport = try plain(busy, loop: loop, limit)
+        let transport = try plain(busy, loop: loop)
         try await Task(executorPreference: loop.executor) {
             var taken = 0
             for try await _ in try await transport.open(EventSourceRequest(), resuming: nil) {
                 taken += 1
                 // What a task of the loop should not do.
-                if taken == 20_001 { usleep(700_000) }
-                if taken == 40_000 { break }
+                if taken == 2_001 { sleep(5) }
+                if taken == 5_000 { break }
             }
         }.value
-        #expect(try await pinged.value == 20)
+        #expect(try await pinged.value == 60)
     }
 }
