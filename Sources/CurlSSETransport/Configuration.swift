@@ -111,10 +111,10 @@ public struct Configuration: Sendable {
     /// Whether the runtime reads streams on the loop's own thread, in place of the global pool.
     ///
     /// A subscription's state then changes on that thread, without one of the pool's between. It is no faster where it
-    /// was measured: two fifths more CPU for a full stream of small events, the same for many quiet ones. What runs on
-    /// the loop's thread then holds up all of its streams, and must not block nor compute for long: the dialect's making
-    /// of a request, the credentials' provider, the environment's log, and the deinit of a payload that nobody took.
-    /// Owners' loops run where they always do. Default: false.
+    /// was measured: a fifth to two fifths more CPU for a full stream of small events, the same for many quiet ones. What
+    /// runs on the loop's thread then holds up all of its streams, and must not block nor compute for long: the dialect's
+    /// making of a request, the credentials' provider, the environment's log, and the deinit of a payload that nobody
+    /// took. Owners' loops run where they always do. Default: false.
     public var readsOnLoop = false
 
     // MARK: Watching

@@ -387,4 +387,39 @@ struct LoopbackTests {
         }.value
         #expect(try await pinged.value == 60)
     }
+
+    @Test("an owner on the loop's own thread that takes long does not keep the loop from another stream")
+    func turnsWithinReads() async throws {
+        let event = "data: " + String(repeating: "7", count: 1_016) + "\n\n"
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(head), .sendForever(Array(event.utf8))])
+        let loop = try CurlLoop()
+        let transport = try plain(server, loop: loop)
+        // Both run on the one thread: the order in which they take is the loop's.
+        let order = Recorder<Int>()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for reader in 0..<2 {
+                group.addTask(executorPreference: loop.executor) {
+                    var taken = 0
+                    for try await _ in try await transport.open(EventSourceRequest(), resuming: nil) {
+                        order.append(reader)
+                        let began = ContinuousClock.now
+                        while ContinuousClock.now - began < .microseconds(100) {}
+                        taken += 1
+                        if taken == 4_000 { break }
+                    }
+                }
+            }
+            // When one has taken all, the other's last row is no matter.
+            try await group.next()
+            group.cancelAll()
+        }
+        let first = order.values.first
+        let together = order.values.drop { $0 == first }
+        let rows = together.reduce(into: [(reader: Int, count: Int)]()) { rows, reader in
+            if rows.last?.reader == reader { rows[rows.count - 1].count += 1 } else { rows.append((reader, 1)) }
+        }
+        #expect(rows.count > 2)
+        // What is handed over at once, and what is read in the time that tasks have within reads.
+        #expect(rows.dropLast().allSatisfy { $0.count <= 600 }, "\(rows.map(\.count))")
+    }
 }

@@ -26,9 +26,17 @@ final class LoopCore {
     /// How many connections without a stream are kept.
     private static let idleConnections = 8
 
+    /// For how long tasks run within one turn's reads, in nanoseconds.
+    ///
+    /// Beyond it their stream is held back as any other is, and libcurl comes to the other streams.
+    private static let mostTimeForJobs: UInt64 = 5_000_000
+
     /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn, and again for what other threads
     /// ask and after the tasks that run within a read.
     private(set) var now: UInt64
+
+    /// When tasks no longer run within reads, of this turn.
+    private var jobsEnd: UInt64 = 0
 
     private let multi: MultiHandle
     private let watcher: SocketWatcher
@@ -105,6 +113,7 @@ final class LoopCore {
         now = LoopTime.now
         // What comes while tasks run within a read is not known yet: it is no silence.
         let waited = now
+        jobsEnd = now &+ Self.mostTimeForJobs
         for (generation, event) in events {
             guard let event = watcher.poller.current(event, generation: generation) else { continue }
             check(multi.act(on: event.socket, readable: event.isReadable, writable: event.isWritable))
@@ -136,6 +145,7 @@ final class LoopCore {
         guard !commands.isEmpty else { return false }
         // They may be much younger than the turn's time: what they begin has all of its limit.
         now = LoopTime.now
+        jobsEnd = now &+ Self.mostTimeForJobs
         for command in commands {
             switch command {
             case .start(let transfer): start(transfer)
@@ -415,6 +425,7 @@ final class LoopCore {
     ///
     /// They reach the loop by its mailbox alone, and so enter libcurl no more here than elsewhere.
     func runJobs() {
+        guard now < jobsEnd else { return }
         mailbox.takeJobs(into: &jobs)
         guard !jobs.isEmpty else { return }
         for job in jobs { job.run() }
