@@ -19,6 +19,11 @@ public final class CurlLoop: Sendable {
         events = try EventLoop(label: label)
     }
 
+    /// A loop of its own making.
+    init(_ events: EventLoop) {
+        self.events = events
+    }
+
     deinit {
         events.mailbox.post(.shutdown)
     }

@@ -31,8 +31,11 @@ final class EventLoop: Sendable {
 
     /// Makes the loop and starts it.
     ///
+    /// - Parameters:
+    ///   - label: The name of its thread.
+    ///   - mostTimeForJobs: For how long tasks run within one turn's reads, in nanoseconds.
     /// - Throws: An error of kind `environment` when libcurl cannot be initialised, or the system has no descriptor.
-    init(label: String) throws(TransportError) {
+    init(label: String, mostTimeForJobs: UInt64 = LoopCore.mostTimeForJobs) throws(TransportError) {
         let signal: LoopSignal
         do {
             signal = try LoopSignal()
@@ -45,7 +48,12 @@ final class EventLoop: Sendable {
         mailbox = LoopMailbox(wake: { if !signal.fire() { queue.async { box.answer() } } })
         executor = LoopExecutor(mailbox: mailbox)
         lifecycle = Lock(Lifecycle())
-        box.core = try LoopCore(mailbox: mailbox, signal: signal, counters: counters)
+        box.core = try LoopCore(
+            mailbox: mailbox,
+            signal: signal,
+            counters: counters,
+            mostTimeForJobs: mostTimeForJobs
+        )
         box.mailbox = mailbox
         do {
             try thread.run(name: label) { [lifecycle, mailbox, thread] in

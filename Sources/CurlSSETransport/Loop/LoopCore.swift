@@ -26,16 +26,17 @@ final class LoopCore {
     /// How many connections without a stream are kept.
     private static let idleConnections = 8
 
-    /// For how long tasks run within one turn's reads, in nanoseconds.
+    /// For how long tasks run within one turn's reads, in nanoseconds, unless the loop is made with another limit.
     ///
     /// Beyond it their stream is held back as any other is, and libcurl comes to the other streams.
-    private static let mostTimeForJobs: UInt64 = 5_000_000
+    static let mostTimeForJobs: UInt64 = 5_000_000
 
     /// The loop's time, in nanoseconds of the system's monotonic clock: read once a turn, and again for what other threads
     /// ask and after the tasks that run within a read.
     private(set) var now: UInt64
 
-    /// When tasks no longer run within reads, of this turn.
+    private let mostTimeForJobs: UInt64
+    /// When tasks no longer run within this turn's reads.
     private var jobsEnd: UInt64 = 0
 
     private let multi: MultiHandle
@@ -66,7 +67,12 @@ final class LoopCore {
     private var expired: [(transfer: LoopTransfer, timeout: TransferStateMachine.Timeout)] = []
     private var isClosed = false
 
-    init(mailbox: LoopMailbox, signal: LoopSignal, counters: LoopCounters) throws(TransportError) {
+    init(
+        mailbox: LoopMailbox,
+        signal: LoopSignal,
+        counters: LoopCounters,
+        mostTimeForJobs: UInt64
+    ) throws(TransportError) {
         let initialized = CurlGlobal.initializationError
         guard initialized == nil else {
             throw TransportError(kind: .environment, message: "libcurl cannot be initialised: \(initialized ?? "")")
@@ -82,6 +88,7 @@ final class LoopCore {
         }
         self.mailbox = mailbox
         self.counters = counters
+        self.mostTimeForJobs = mostTimeForJobs
         now = LoopTime.now
     }
 
@@ -113,7 +120,7 @@ final class LoopCore {
         now = LoopTime.now
         // What comes while tasks run within a read is not known yet: it is no silence.
         let waited = now
-        jobsEnd = now &+ Self.mostTimeForJobs
+        jobsEnd = now &+ mostTimeForJobs
         for (generation, event) in events {
             guard let event = watcher.poller.current(event, generation: generation) else { continue }
             check(multi.act(on: event.socket, readable: event.isReadable, writable: event.isWritable))
@@ -145,7 +152,7 @@ final class LoopCore {
         guard !commands.isEmpty else { return false }
         // They may be much younger than the turn's time: what they begin has all of its limit.
         now = LoopTime.now
-        jobsEnd = now &+ Self.mostTimeForJobs
+        jobsEnd = now &+ mostTimeForJobs
         for command in commands {
             switch command {
             case .start(let transfer): start(transfer)
