@@ -29,6 +29,9 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
         return AsyncIterator(lease: lease)
     }
 
+    /// Closes the connection, from any thread; whoever reads is told of a cancellation.
+    public func close() { lease.close() }
+
     /// Reads the stream.
     public struct AsyncIterator: PayloadIterator {
         /// The segment in hand, the next payload last: taken from the end a payload is moved and not copied.

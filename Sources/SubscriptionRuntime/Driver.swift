@@ -45,7 +45,7 @@ private func read<Request, Payloads: PayloadSequence>(
 ) async {
     let stream = StreamReading(payloads, id)
     defer { stream.close() }
-    while let room = await handle.core.room(for: stream) {
+    while let room = await handle.core.room(for: stream, of: payloads) {
         do throws(SubscriptionFailure) {
             guard let payloads = try await stream.next(atMost: room) else {
                 return handle.core.completed(id, at: stream.resumePoint)

@@ -159,16 +159,24 @@ final class HandleCore: Sendable {
     ///
     /// Suspends while no owner has room. Not inlined, see the driver: most batches find room.
     @inline(never)
-    nonisolated(nonsending) func room<Payloads: PayloadSequence>(for stream: StreamReading<Payloads>) async -> Int? {
+    nonisolated(nonsending) func room<Payloads: PayloadSequence>(
+        for stream: StreamReading<Payloads>,
+        of payloads: Payloads
+    ) async -> Int? {
         while true {
             let room = state.withLock { state in
                 state.machine.isOpen(stream.id) ? state.room ?? HandleState.unpaced : nil
             }
             guard let room else { return nil }
             if room > 0 { return room }
-            await Waiter.wait { driver in
-                stream.suspend(driver)
-                holdBack(stream)
+            // The transport is told of the end by whoever decides it, as it is of a stream that is being read.
+            await withTaskCancellationHandler {
+                await Waiter.wait { driver in
+                    stream.suspend(driver)
+                    holdBack(stream)
+                }
+            } onCancel: {
+                payloads.close()
             }
         }
     }
@@ -408,8 +416,7 @@ extension HandleCore {
 
     /// The next piece of the owner's queue; suspends while there is none.
     nonisolated(nonsending) func take(_ owner: Int) async -> Taken {
-        if let taken = takeNow(owner) { return taken }
-        return await withTaskCancellationHandler {
+        await withTaskCancellationHandler {
             await HandOver.wait { waiter in wait(waiter, for: owner) }
         } onCancel: {
             detach(owner)

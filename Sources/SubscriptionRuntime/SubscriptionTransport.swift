@@ -49,7 +49,21 @@ extension SubscriptionTransport {
 
 /// The payloads of one opened stream, in order, ending by a typed failure or by nil at the server's completion.
 public protocol PayloadSequence: AsyncSequence, Sendable
-where Failure == SubscriptionFailure, AsyncIterator: PayloadIterator {}
+where Failure == SubscriptionFailure, AsyncIterator: PayloadIterator {
+    /// Does what the cancellation of a task does that waits for the next payload: closes the connection.
+    ///
+    /// The runtime calls it where a stream ends while its owners have no room, and so nobody waits for a payload: on the
+    /// thread that decides it, before it opens another. The reading task is cancelled as well, and lets go of the iterator
+    /// when it has its turn. May be called more than once, and while another thread is inside a call of the iterator; what
+    /// that call returns is dropped. Does not block, and holds no lock while it calls out. The default does nothing: the
+    /// connection then closes in the reading task's turn.
+    func close()
+}
+
+extension PayloadSequence {
+    /// Nothing: the connection closes when the iterator is let go of.
+    public func close() {}
+}
 
 /// Reads a stream, one payload or one batch at a time.
 ///

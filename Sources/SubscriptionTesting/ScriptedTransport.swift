@@ -409,7 +409,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         }
     }
 
-    private func cancel() {
+    fileprivate func cancel() {
         onCancel?(self)
         let (asked, reader, watchers) = state.withLock { state in
             state.isCancelled = true
@@ -463,6 +463,11 @@ public struct ScriptedPayloads<Request: Hashable & Sendable, Payload: Sendable>:
     /// Begins the reading.
     public func makeAsyncIterator() -> Iterator {
         Iterator(connection)
+    }
+
+    /// A cancellation of the opening.
+    public func close() {
+        connection.opening.cancel()
     }
 
     /// Reads what is fed.

@@ -92,6 +92,8 @@ struct WatchedPayloads<Base: PayloadSequence>: PayloadSequence {
         AsyncIterator(base: base.makeAsyncIterator(), watch: watch)
     }
 
+    func close() { base.close() }
+
     struct AsyncIterator: PayloadIterator {
         typealias Element = Base.Element
         typealias Failure = SubscriptionFailure

@@ -390,6 +390,31 @@ struct ActivityTests {
         #expect(rig.handle.events == 2)
     }
 
+    // E15, R20
+    @Test("given up while the stream is held back tells the transport so before the flag is set")
+    func heldBackIsTold() async throws {
+        // The driver has no turn until it is let: what the transport is told, it is told by whoever sets the flag.
+        let drivers = HeldExecutor()
+        let rig = Rig(driverExecutor: drivers)
+        let deliveries = rig.handle.deliveries(limit: 4)
+        drivers.run()
+        let first = try await rig.transport.nextOpening()
+        first.feed(1, 2, 3)
+        first.accept()
+        drivers.run()
+        #expect(rig.handle.events == 2)
+        #expect(rig.handle.core.heldBack != nil)
+
+        rig.environment.isActive = false
+        #expect(first.isCancelled)
+
+        rig.environment.isActive = true
+        drivers.run()
+        #expect(first.isClosed)
+        #expect(rig.transport.opened == 2)
+        withExtendedLifetime(deliveries) {}
+    }
+
     // E16
     @Test("flipped at the moment a handle is made and retained leaves it in no other state")
     func flippedAsItIsRetained() async {
