@@ -166,6 +166,7 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     /// Of the segment in the iterator's hand.
     private var positions: [(after: Int, position: StreamPosition)] = []
     private var segmentCount = 0
+    private var turn = Turn()
     /// As of the end of the segment before.
     private var position: StreamPosition?
 
@@ -183,10 +184,13 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     @specialized(where Payload == ServerSentEvent)
     @specialized(where Payload == GraphQLResult)
     func take(isolation: isolated (any Actor)?) async throws(SubscriptionFailure) -> [Payload]? {
+        var turn = turn
+        defer { self.turn = turn }
+        if turn.isOver() { await Task.yield() }
         while true {
             leave()
             let lease = lease
-            switch await lease.channel.take(resume: { lease.resume() }, cancel: { lease.close() }) {
+            switch await lease.channel.take(turn: &turn, resume: { lease.resume() }, cancel: { lease.close() }) {
             case .segment(let segment):
                 enter(segment)
                 if !segment.payloads.isEmpty { return segment.payloads }

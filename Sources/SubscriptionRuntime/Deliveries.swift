@@ -45,7 +45,12 @@ final class Owner: Sendable {
         core.attend(number)
     }
 
-    /// The next piece.
+    /// The next piece, if it is there.
+    func takeNow() -> Taken? {
+        core.takeNow(number)
+    }
+
+    /// The next piece; suspends while there is none.
     nonisolated(nonsending) func take() async -> Taken {
         await core.take(number)
     }
@@ -110,6 +115,7 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
 
         /// The payloads of the batches that were handed out whole.
         private var consumed = 0
+        private var turn = Turn()
 
         init(_ owner: Owner) {
             self.loop = Loop(owner)
@@ -168,6 +174,15 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
             }
         }
 
+        private mutating func take(isolation actor: isolated (any Actor)?) async -> Taken {
+            if let taken = owner.takeNow() {
+                turn.wentOn()
+                return taken
+            }
+            turn.suspended()
+            return await owner.take()
+        }
+
         /// What the owner's queue has next.
         @usableFromInline
         enum Piece {
@@ -178,14 +193,18 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         /// Takes the next piece; nil at the end.
         @usableFromInline
         mutating func refill(isolation actor: isolated (any Actor)?) async throws(SubscriptionEnd) -> Piece? {
+            if turn.isOver() { await Task.yield() }
             let batch = next
             next = nil
             guard !Task.isCancelled else {
                 owner.detach()
                 return nil
             }
-            if let batch, !gauge.isVoid { return .payloads(batch) }
-            switch await owner.take() {
+            if let batch, !gauge.isVoid {
+                turn.wentOn()
+                return .payloads(batch)
+            }
+            switch await take(isolation: actor) {
             case .baseline(let marker):
                 return .baseline(Delivery<Payload>.Cause(marker))
             case .payloads(let batch):

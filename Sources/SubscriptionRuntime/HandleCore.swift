@@ -439,7 +439,7 @@ extension HandleCore {
     }
 
     /// What is there; nil where there is nothing yet.
-    private func takeNow(_ owner: Int) -> Taken? {
+    func takeNow(_ owner: Int) -> Taken? {
         transact { state, after in
             guard let mailbox = state.mailboxes[owner] else { return .detached }
             let taken = mailbox.take()

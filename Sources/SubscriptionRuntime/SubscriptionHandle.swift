@@ -80,7 +80,8 @@ public final class SubscriptionHandle<Request: Hashable & Sendable, Payload: Sen
     ///
     /// An owner alone loses nothing: the stream is held back, down to the socket, from when half of `limit` wait until none
     /// do. Owners that share are not slowed by each other: one that falls half its limit behind the fastest loses its
-    /// backlog and is told so by a baseline.
+    /// backlog and is told so by a baseline. The fastest sets the pace by its own limit: beside an owner of 256 one of 4
+    /// may lag by a single burst. Give owners that share one limit.
     ///
     /// - Parameter limit: How many payloads may wait, at least 1. The memory is this times the largest payload:
     ///   choose it by their size.

@@ -285,6 +285,34 @@ struct LoopbackTests {
         #expect(await server.reaches { $0[connection: 1]?.peerEnded != nil })
     }
 
+    @Test("a reader leaves others their turn where it runs, however much there is")
+    func turns() async throws {
+        let server = try ReplayServer(otherwise: [
+            .expectRequest, .send(head), .sendForever(Array("data: \(String(repeating: "7", count: 92))\n\n".utf8)),
+        ])
+        let transport = try plain(server)
+        let thread = OneThread(label: "turns")
+        let (isReading, began) = AsyncStream.makeStream(of: Void.self)
+        let reader = Task(executorPreference: thread) {
+            var count = 0
+            for try await _ in try await transport.open(EventSourceRequest(), resuming: nil) {
+                count += 1
+                if count == 1_000 { began.finish() }
+                // Slower than the server: there is always more.
+                let took = ContinuousClock.now
+                while ContinuousClock.now - took < .microseconds(20) {}
+            }
+            return count
+        }
+        for await _ in isReading {}
+        let canceller = Task(executorPreference: thread) {
+            for _ in 0..<20 { await Task.yield() }
+            reader.cancel()
+        }
+        #expect(try await reader.value > 0)
+        await canceller.value
+    }
+
     @Test("comments are handed over verbatim when asked for, in the order of the stream")
     func comments() async throws {
         let server = try ReplayServer.answering(head, ": one\n:two\ndata: a\n\n:\n")

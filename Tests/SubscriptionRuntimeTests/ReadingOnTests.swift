@@ -88,6 +88,27 @@ struct ReadingOnTests {
         #expect(reads.ready == 10)
     }
 
+    @Test("lets others have their turn where it runs, however much there is", arguments: [1, 2, 16, 256])
+    func turns(limit: Int) async throws {
+        let thread = OneThread(label: "turns")
+        let transport = Counting(count: .max, reads: Reads(), driverExecutor: thread)
+        let environment = SubscriptionEnvironment(transport: transport)
+        let owner = Task(executorPreference: thread) {
+            var count = 0
+            for try await delivery in environment.handle(for: "numbers").deliveries(limit: limit) {
+                if case .payload = delivery { count += 1 }
+            }
+            return count
+        }
+        // Never a turn of its own, and never an end of the loop, if the owner did not leave any.
+        let canceller = Task(executorPreference: thread) {
+            for _ in 0..<20 { await Task.yield() }
+            owner.cancel()
+        }
+        #expect(try await owner.value > 0)
+        await canceller.value
+    }
+
     /// Played at the one moment when an owner has read and nothing is accepted yet.
     private final class Moment: Sendable {
         private let act = Lock<(@Sendable () -> Void)?>(nil)

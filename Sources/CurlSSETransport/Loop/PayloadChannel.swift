@@ -120,20 +120,29 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     /// Takes what is there; waits while there is nothing.
     ///
     /// - Parameters:
+    ///   - turn: The reader's.
     ///   - resume: Called when a stream that was held back may go on.
     ///   - cancel: Called, on the cancelling thread, when the reader's task is cancelled while it waits.
     /// - Returns: A segment, or the end.
     @specialized(where Payload == ServerSentEvent)
     @specialized(where Payload == GraphQLResult)
-    nonisolated(nonsending) func take(resume: () -> Void, cancel: @escaping @Sendable () -> Void) async -> Found {
+    nonisolated(nonsending) func take(
+        turn: inout Turn,
+        resume: () -> Void,
+        cancel: @escaping @Sendable () -> Void
+    ) async -> Found {
         // A server that never pauses must not keep a cancelled reader.
         if Task.isCancelled { giveUp(cancel) }
+        var hasWaited = false
         while true {
             switch step() {
             case .found(let found, let mustResume):
+                if !hasWaited { turn.wentOn() }
                 if mustResume { resume() }
                 return found
             case .wait:
+                hasWaited = true
+                turn.suspended()
                 await withTaskCancellationHandler {
                     await Waiter.wait { waiter in
                         if !keep(waiter) { waiter.resume() }
