@@ -542,7 +542,7 @@ final class ReplayServerConnection {
     /// The bytes to send next; nil when the step has sent all.
     func nextBytes() -> ArraySlice<UInt8>? {
         if !hasBlock {
-            guard let (bytes, times) = step?.sent, !bytes.isEmpty else { return nil }
+            guard let (bytes, times) = step?.sent, !bytes.isEmpty, times > 0 else { return nil }
             let (total, overflow) = bytes.count.multipliedReportingOverflow(by: times)
             left = overflow ? .max : total
             // A whole number of repetitions, so that the block starts where it ended.

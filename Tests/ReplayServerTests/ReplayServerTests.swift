@@ -81,7 +81,8 @@ struct ReplayServerTests {
     @Test("cuts after every byte of a script, by FIN and by RST", arguments: [ReplayServer.Cut.close, .reset])
     func cutsAnywhere(cut: ReplayServer.Cut) async throws {
         let script: [ReplayServer.Step] = [
-            .expectRequest, .send("abc"), .sendRepeating(Array("de".utf8), count: 3), .silence,
+            .expectRequest, .send("abc"), .sendRepeating([1], count: 0), .sendRepeating([1], count: -1),
+            .sendRepeating(Array("de".utf8), count: 3), .silence,
         ]
         let whole = "abcdedede"
         let server = try ReplayServer(
