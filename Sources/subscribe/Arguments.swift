@@ -122,7 +122,8 @@ struct Arguments {
             } else if word.hasPrefix("--") {
                 try readOption(word)
             } else if word.hasPrefix("-") {
-                throw UsageError(message: "there is no option \(word)")
+                // What may follow in the same word, such as a header field, is not repeated.
+                throw UsageError(message: "there is no option \(word.prefix(2))")
             } else {
                 urls.append(word)
             }
@@ -189,7 +190,7 @@ struct Arguments {
         }
 
         guard urls.count == 1, !urls[0].isEmpty else {
-            throw UsageError(message: urls.count > 1 ? "more than one URL: \(urls[1])" : "which URL?")
+            throw UsageError(message: urls.count > 1 ? "more than one URL" : "which URL?")
         }
         if options.key != nil, options.certificate == nil {
             throw UsageError(message: "--key wants --cert beside it")

@@ -99,7 +99,9 @@ struct ArgumentsTests {
         arguments: [
             ([], "which URL?"),
             (["--plain"], "which URL?"),
-            (["http://a", "http://b", "--plain"], "more than one URL: http://b"),
+            (["http://a", "http://b", "--plain"], "more than one URL"),
+            (["http://a", "http://user:secret@b", "--plain"], "more than one URL"),
+            (["http://a", "--plain", "-HAuthorization: Bearer secret"], "there is no option -H"),
             (["http://a"], "--query or --query-file for GraphQL, --plain for any other event stream?"),
             (["http://a", "--plain", "--query", "x"], "--plain is for streams that are not GraphQL: not with --query"),
             (["http://a", "--query", "x", "--query-file", "y"], "--query and --query-file are one too many"),
