@@ -17,6 +17,8 @@ enum VersionText {
         if isVerbose {
             lines += [
                 "names are resolved beside the loop: \(word(curl.hasAsynchronousResolver))",
+                "a cancelled look-up of a name holds up nothing (built with libcurl 7.87 or later): "
+                    + word(CurlGlobal.leavesLookUps),
                 "libcurl is set up from any thread: \(word(curl.isThreadsafe))",
                 "a paused HTTP/2 stream is resumed before it is cancelled (libcurl before 8.1): "
                     + word(curl.leaksPausedStreams),

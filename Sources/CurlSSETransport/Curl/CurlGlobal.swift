@@ -17,6 +17,10 @@ package enum CurlGlobal {
         initialized == CURLE_OK ? nil : "\(CurlCode(initialized).text) (curl \(initialized.rawValue))"
     }
 
+    /// Whether a cancellation leaves a look-up of a name to itself (CURLOPT_QUICK_EXIT): where the headers this was built
+    /// with have it, libcurl 7.87 and later.
+    package static var leavesLookUps: Bool { ccurl_option_quick_exit().rawValue != 0 }
+
     /// What the library found at run time can do.
     package static let info: CurlInfo = CurlInfo.read()
 }
