@@ -1,6 +1,7 @@
 import CurlSSETransport
 import SubscriptionRuntime
 import SubscriptionTesting
+import Synchronization
 import Testing
 
 private let head = ReplayServer.eventStreamHead
@@ -206,6 +207,28 @@ struct CancellationTests {
         streams = []
         #expect(await server.reaches { $0.openConnections == 0 })
         #expect(await holds { loop == nil })
+    }
+
+    @Test("a reader that leaves within a comment hears of no other, though they have been read with it")
+    func lastComment() async throws {
+        let server = try ReplayServer(otherwise: [
+            .expectRequest, .send(head), .silence, .sendForever(Array(":\ndata: x\n\n".utf8)),
+        ])
+        let comments = Atomic<Int>(0)
+        let held = Lock<PayloadStream<ServerSentEvent>?>(nil)
+        let transport = try plain(server) {
+            $0.onComment = { _ in
+                comments.add(1, ordering: .relaxed)
+                let stream = held.withLock { $0.take() }
+                withExtendedLifetime(stream) {}
+            }
+        }
+        let stream = try await transport.open(EventSourceRequest(), resuming: nil)
+        held.withLock { $0 = stream }
+        _ = consume stream
+        server.proceed()
+        #expect(await server.reaches { $0.openConnections == 0 })
+        #expect(comments.load(ordering: .relaxed) == 1)
     }
 
     @Test("from inside of what the loop calls ends the stream, and the loop goes on")

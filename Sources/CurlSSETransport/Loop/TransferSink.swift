@@ -213,7 +213,10 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     }
 
     mutating func comment(_ comment: EventData) -> Bool {
-        onComment?(comment.text)
+        guard let onComment else { return true }
+        // A reader that is gone hears of nothing more, not even of what was read with the rest.
+        guard !channel.isAbandoned else { return false }
+        onComment(comment.text)
         return true
     }
 
