@@ -218,7 +218,8 @@ extension Configuration {
         /// The URL's port, 1 to 65535.
         public var port: Int
 
-        /// A numeric address, or several with commas between them; IPv6 in brackets or without.
+        /// A numeric address, or several with commas between them; IPv6 in brackets or without, and
+        /// without a zone, which libcurl does not take here.
         public var address: String
 
         /// Makes an override.
@@ -341,14 +342,8 @@ extension Configuration.ResolveOverride {
         guard (1...65_535).contains(port) else {
             throw Configuration.refusal("resolve has the port \(port) for \(host), not 1 to 65535")
         }
-        let isAddress =
-            !address.isEmpty
-            && address.utf8.allSatisfy { byte in
-                let letter = ASCII.lowercased(byte)
-                return ASCII.isDigit(byte) || letter >= UInt8(ascii: "a") && letter <= UInt8(ascii: "z")
-                    || ":.[],%".utf8.contains(byte)
-            }
-        guard isAddress else {
+        let addresses = address.split(separator: ",", omittingEmptySubsequences: false)
+        guard addresses.allSatisfy({ Sockets.isAddress(String($0)) }) else {
             throw Configuration.refusal("resolve has an address for \(host) that is not numeric")
         }
     }

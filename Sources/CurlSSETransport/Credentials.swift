@@ -7,7 +7,7 @@ internal import SubscriptionRuntime
 public struct Credentials: Sendable {
     /// How long the provider may take.
     ///
-    /// At least zero; default 15 s. Past it the opening fails by a network failure,
+    /// At least zero, or no transport is made with it; default 15 s. Past it the opening fails by a network failure,
     /// and the provider's task is cancelled.
     public var deadline: Duration
 

@@ -40,6 +40,12 @@ public struct CurlTransport<D: Dialect>: SubscriptionTransport, Sendable {
         loop: CurlLoop? = nil
     ) throws(TransportError) {
         try configuration.validate()
+        if let credentials, credentials.deadline < .zero {
+            throw TransportError(
+                kind: .environment,
+                message: "the credentials' deadline is \(credentials.deadline), not 0 s or more"
+            )
+        }
         _ = try Opener<D>.target(url, appending: "")
         var trusted: Set<Origin> = []
         for text in configuration.trustedOrigins {

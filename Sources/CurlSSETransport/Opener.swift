@@ -232,6 +232,19 @@ final class Opener<D: Dialect>: Sendable {
 /// Made once, so that all openings share its text.
 private let userAgent = HTTPField("User-Agent", "swift-subscriptions/\(Version.current)")
 
+extension EasyOptions.HTTPVersion {
+    /// The version for a choice, by what this libcurl can do.
+    init(_ choice: Configuration.HTTPVersion, by curl: CurlInfo) {
+        self =
+            switch choice {
+            // A paused stream of HTTP/2 stalls for ever in some versions, and some are built without it.
+            case .automatic: curl.stallsPausedStreams || !curl.hasHTTP2 ? .http1 : .automatic
+            case .http1_1: .http1
+            case .http2: .http2
+            }
+    }
+}
+
 extension EasyOptions {
     /// The options that a configuration decides.
     fileprivate init(_ configuration: Configuration) {
@@ -241,20 +254,13 @@ extension EasyOptions {
             case .url(let url): .url(url)
             case .fromEnvironment: .environment
             }
-        let version: HTTPVersion =
-            switch configuration.httpVersion {
-            // A paused stream of HTTP/2 stalls for ever in some versions.
-            case .automatic: CurlGlobal.info.stallsPausedStreams ? .http1 : .automatic
-            case .http1_1: .http1
-            case .http2: .http2
-            }
         self.init(
             url: "",
             isHTTPS: false,
             method: "",
             headerLines: [],
             body: nil,
-            httpVersion: version,
+            httpVersion: HTTPVersion(configuration.httpVersion, by: CurlGlobal.info),
             connectTimeout: configuration.connectTimeout.milliseconds,
             bufferSize: 128 << 10,
             keepaliveIdle: configuration.keepaliveIdle.wholeSeconds,

@@ -95,6 +95,19 @@ struct CredentialTests {
         #expect(server.journal.connections == 0)
     }
 
+    @Test("a deadline below zero is refused where it is given")
+    func negativeDeadline() throws {
+        let error = #expect(throws: TransportError.self) {
+            try EventSourceTransport(
+                "http://127.0.0.1:1",
+                dialect: EventSource(),
+                credentials: Credentials(deadline: .seconds(-1)) { _ in [] }
+            )
+        }
+        #expect(error?.kind == .environment)
+        #expect(error?.message == "the credentials' deadline is -1.0 seconds, not 0 s or more")
+    }
+
     @Test(
         "a provider that hangs is a network failure at its deadline, and its task is cancelled",
         arguments: [true, false]

@@ -65,6 +65,37 @@ struct CurlFactsTests {
         #expect(facts(CURLE_UNSUPPORTED_PROTOCOL) { $0.connections = 1 }.kind == .network)
     }
 
+    @Test("an option that libcurl cannot read is an environment failure")
+    func optionSyntax() {
+        #expect(facts(CURLE_SETOPT_OPTION_SYNTAX).kind == .environment)
+    }
+
+    @Test("HTTP/2 is left to TLS where this libcurl has it and does not stall paused streams")
+    func httpVersions() {
+        func curl(_ number: UInt32, http2: Bool = true) -> CurlInfo {
+            CurlInfo(
+                version: "",
+                number: number,
+                tls: "OpenSSL",
+                hasHTTP2: http2,
+                hasAsynchronousResolver: true,
+                isThreadsafe: true
+            )
+        }
+        for number in [0x07_5801, 0x08_0900, 0x08_0e00] as [UInt32] {
+            #expect(EasyOptions.HTTPVersion(.automatic, by: curl(number)) == .automatic)
+        }
+        for number in [0x08_0a00, 0x08_0d00, 0x08_0dff] as [UInt32] {
+            #expect(EasyOptions.HTTPVersion(.automatic, by: curl(number)) == .http1)
+            #expect(EasyOptions.HTTPVersion(.http2, by: curl(number)) == .http2)
+        }
+        #expect(EasyOptions.HTTPVersion(.automatic, by: curl(0x07_5801, http2: false)) == .http1)
+        #expect(EasyOptions.HTTPVersion(.http1_1, by: curl(0x07_5801)) == .http1)
+        #expect(curl(0x08_00ff).leaksPausedStreams && curl(0x08_00ff).keepsResets)
+        #expect(!curl(0x08_0100).leaksPausedStreams && !curl(0x08_0100).keepsResets)
+        #expect(curl(0x07_ffff).sharesNoPlainHTTP2 && !curl(0x08_0000).sharesNoPlainHTTP2)
+    }
+
     @Test("no descriptors, no buffers and no memory heal; no right to make sockets does not")
     func sockets() {
         for number in [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAFNOSUPPORT] {

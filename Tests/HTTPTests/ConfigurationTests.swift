@@ -117,7 +117,7 @@ struct ConfigurationTests {
             Change("overrides") {
                 $0.resolve = [
                     .init(host: "a.example", port: 443, address: "127.0.0.1"),
-                    .init(host: "*", port: 1, address: "[::1],fe80::1%eth0"),
+                    .init(host: "*", port: 1, address: "[::1],fe80::1"),
                 ]
             },
             Change("origins") { $0.trustedOrigins = ["https://a.example", "https://[::1]:8443"] },
@@ -157,6 +157,11 @@ struct ConfigurationTests {
             ("resolve", Change("port 65536") { $0.resolve = [.init(host: "a", port: 65_536, address: "::1")] }),
             ("resolve", Change("no address") { $0.resolve = [.init(host: "a", port: 1, address: "")] }),
             ("resolve", Change("a blank") { $0.resolve = [.init(host: "a", port: 1, address: "::1 ")] }),
+            ("resolve", Change("a name") { $0.resolve = [.init(host: "a", port: 1, address: "localhost")] }),
+            ("resolve", Change("a zone") { $0.resolve = [.init(host: "a", port: 1, address: "fe80::1%lo")] }),
+            ("resolve", Change("half a list") { $0.resolve = [.init(host: "a", port: 1, address: "::1,")] }),
+            ("resolve", Change("a short one") { $0.resolve = [.init(host: "a", port: 1, address: "127.1")] }),
+            ("resolve", Change("brackets") { $0.resolve = [.init(host: "a", port: 1, address: "[127.0.0.1]")] }),
             ("trustedOrigins", Change("empty") { $0.trustedOrigins = [""] }),
             ("trustedOrigins", Change("blank") { $0.trustedOrigins = ["https://u:hunter2@a b"] }),
         ]

@@ -115,6 +115,19 @@ enum Sockets {
         _ = shutdown(socket, Int32(SHUT_RDWR))
     }
 
+    /// Whether the text is one numeric address, as libcurl takes it for a name: IPv6 in brackets or without.
+    static func isAddress(_ text: String) -> Bool {
+        var text = text
+        let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+        if isBracketed { text = String(text.dropFirst().dropLast()) }
+        // A NUL would end it for the system, and not for libcurl.
+        guard !text.utf8.contains(0) else { return false }
+        var version4 = in_addr()
+        var version6 = in6_addr()
+        if unsafe inet_pton(AF_INET6, text, &version6) == 1 { return true }
+        return unsafe !isBracketed && inet_pton(AF_INET, text, &version4) == 1
+    }
+
     /// What the system calls an error.
     static func text(of number: Int32) -> String {
         var buffer = [CChar](repeating: 0, count: 128)
