@@ -313,6 +313,24 @@ struct LoopbackTests {
         await canceller.value
     }
 
+    @Test(
+        "what comes as a header behind the body ends nothing, unless it begins another answer",
+        arguments: [
+            ("X-Sum: 1\r\n", "ended without completing: the body ended, after 9 bytes"),
+            ("HTTP/1.1: 1\r\n", "the answer began anew after 9 bytes"),
+        ]
+    )
+    func trailer(lines: String, message: String) async throws {
+        let head = ReplayServer.head(200, [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")])
+        let server = try ReplayServer.answering(head, ReplayServer.chunk("data: a\n\n"), "0\r\n" + lines + "\r\n")
+        let transport = try plain(server)
+        let read = await transport.read(EventSourceRequest())
+        #expect(read.payloads.map(\.data.text) == ["a"])
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.message.contains(message) == true, "\(read.error?.message ?? "-")")
+        #expect(await holds { transport.counters.openStreams == 0 })
+    }
+
     @Test("comments are handed over verbatim when asked for, in the order of the stream")
     func comments() async throws {
         let server = try ReplayServer.answering(head, ": one\n:two\ndata: a\n\n:\n")

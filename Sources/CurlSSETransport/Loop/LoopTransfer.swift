@@ -374,6 +374,8 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     }
 
     override func headerLine(_ line: RawSpan) -> Bool {
+        // Behind the body: a trailer, or the head of an answer to a request that libcurl has sent again.
+        if case .open = response { return !beginsAnew(line) }
         do {
             guard let head = try headParser.push(line: Array(copying: line)) else { return true }
             return judge(head)
@@ -381,6 +383,18 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             response = .unreadable(error)
             return false
         }
+    }
+
+    /// Whether another response begins, where the stream is open: what follows is not its continuation.
+    private func beginsAnew(_ line: RawSpan) -> Bool {
+        // No field's name has a slash.
+        let isStatusLine = line.byteCount > 5 && Array(copying: line.extracting(0..<5)) == Array("HTTP/".utf8)
+        if isStatusLine {
+            ending = .failed(
+                DialectFailure(kind: .network, message: "the answer began anew after \(bytesReceived) bytes")
+            )
+        }
+        return isStatusLine
     }
 
     private func judge(_ head: ResponseHead) -> Bool {
