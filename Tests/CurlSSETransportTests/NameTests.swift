@@ -48,6 +48,27 @@ struct NameTests {
         #expect(server.journal.connections == 1)
     }
 
+    @Test("L7: the connections that are kept to a host that does not answer are not all tried in turn")
+    func keptConnections() async throws {
+        // Each connection answers once, and never again.
+        let server = try ReplayServer(otherwise: [
+            .expectRequest, .pause(.milliseconds(300)), .send(ReplayServer.response(404, body: "no")),
+            .expectRequest, .silence,
+        ])
+        let transport = try plain(server) { $0.firstByteTimeout = .seconds(1) }
+        await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask { #expect(await transport.read(EventSourceRequest()).error?.status == 404) }
+            }
+        }
+        #expect(server.journal.connections == 4)
+        let silent = await transport.read(EventSourceRequest())
+        #expect(silent.error?.message.contains("did not answer within 1 s") == true)
+        #expect(server.journal.connections == 4)
+        #expect(await transport.read(EventSourceRequest()).error?.status == 404)
+        #expect(server.journal.connections == 5)
+    }
+
     @Test("a name that no resolver answers for holds up its own opening alone, to its deadline")
     func unanswered() async throws {
         probe_set_name("unanswered.test", "")

@@ -105,6 +105,35 @@ struct TasksOnTheLoopTests {
         #expect(try await pinged.value == 60)
     }
 
+    @Test("a loop that was kept from its turns makes no stream silent, however many have something to say")
+    func longBesideMany() async throws {
+        // Many more than one wait tells of.
+        let count = 200
+        var script: [ReplayServer.Step] = [.expectRequest, .send(head)]
+        for _ in 0..<200 { script += [.send(": ping\n\n"), .pause(.milliseconds(200))] }
+        let server = try ReplayServer(otherwise: script + [.silence])
+        let loop = try CurlLoop()
+        let transport = try plain(server, loop: loop) { $0.idleTimeout = .seconds(2) }
+        let failed = Recorder<String>()
+        let readers = (0..<count).map { _ in
+            Task {
+                let read = await transport.read(EventSourceRequest())
+                if let error = read.error, !Task.isCancelled { failed.append(error.message) }
+            }
+        }
+        #expect(await holds { transport.counters.openStreams == count })
+        // Twice: the first time libcurl's own timers are due, by which it looks at every socket.
+        for _ in 0..<2 {
+            // What a task of the loop should not do.
+            await Task(executorPreference: loop.executor) { _ = sleep(3) }.value
+            let before = transport.counters.bytesReceived
+            #expect(await holds { transport.counters.bytesReceived >= before + 15 * count * 8 })
+            #expect(failed.values == [])
+        }
+        for reader in readers { reader.cancel() }
+        for reader in readers { await reader.value }
+    }
+
     @Test("an owner on the loop's own thread that takes long does not keep the loop from another stream")
     func turnsWithinReads() async throws {
         let event = "data: " + String(repeating: "7", count: 1_016) + "\n\n"

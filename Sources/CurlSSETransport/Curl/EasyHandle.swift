@@ -55,6 +55,8 @@ struct EasyOptions: Sendable {
     var resolve: [String] = []
     /// Whether a name is looked up although libcurl has an answer of the last minute.
     var looksUpAnew = false
+    /// Whether a connection of its own is made although libcurl keeps one.
+    var connectsAnew = false
 }
 
 /// A libcurl call that failed while a handle was being set up.
@@ -192,6 +194,7 @@ struct CurlSetupError: Error {
         }
         if let path = options.unixSocket { try set(CURLOPT_UNIX_SOCKET_PATH, path, "CURLOPT_UNIX_SOCKET_PATH") }
         if let interface = options.interface { try set(CURLOPT_INTERFACE, interface, "CURLOPT_INTERFACE") }
+        if options.connectsAnew { try set(CURLOPT_FRESH_CONNECT, 1, "CURLOPT_FRESH_CONNECT") }
         if options.looksUpAnew { try set(CURLOPT_DNS_CACHE_TIMEOUT, 0, "CURLOPT_DNS_CACHE_TIMEOUT") }
         guard !options.resolve.isEmpty else { return }
         unsafe resolveList = try list(options.resolve, option: "CURLOPT_RESOLVE")

@@ -62,9 +62,9 @@ struct CurlMessage {
 
     /// Ends a transfer wherever it is: its connection closes, or its HTTP/2 stream is reset.
     ///
-    /// No callback follows.
-    func remove(_ easy: borrowing EasyHandle) {
-        unsafe curl_multi_remove_handle(pointer, easy.pointer)
+    /// No callback follows. False when libcurl refuses, as from inside a callback.
+    func remove(_ easy: borrowing EasyHandle) -> Bool {
+        unsafe curl_multi_remove_handle(pointer, easy.pointer) == CURLM_OK
     }
 
     /// Something happened on a socket.

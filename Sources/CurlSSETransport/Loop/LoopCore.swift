@@ -52,8 +52,8 @@ final class LoopCore {
     private var sharers: [ConnectionName: Set<UInt64>] = [:]
     /// Connections on which libcurl may hold back the reset of a stream that was left.
     private var resets: Set<ConnectionName> = []
-    /// Origins whose last stream or opening failed.
-    private var doubted: Set<Origin> = []
+    /// Origins whose last stream or opening failed, and whether the connections to them are doubted as well.
+    private var doubted: [Origin: Bool] = [:]
     private static let mostDoubted = 1024
     private var files = FileVersions()
     private var lastID: UInt64 = 0
@@ -61,6 +61,8 @@ final class LoopCore {
     /// Those of the commands that are run within a call of libcurl.
     private var jobs: [LoopJob] = []
     private var events: [(generation: UInt32, event: PollEvent)] = []
+    /// How many waits in a row told of as many sockets as one can.
+    private var fullWaits = 0
     private var dirty: [LoopTransfer] = []
     /// Openings that have been given a place and not begun to connect: they do once libcurl has returned.
     private var admitted: [UInt64] = []
@@ -127,11 +129,26 @@ final class LoopCore {
         }
         // First of all: somebody waits for it.
         flush()
-        fireDeadlines(by: waited)
+        if hasSeenAll() { fireDeadlines(by: waited) }
         if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
         settle()
         curlTimerAt = multi.timeout.map { now &+ UInt64($0) * 1_000_000 }
         flush()
+    }
+
+    /// Whether each socket that had something when the wait began has been read since deadlines were looked at.
+    ///
+    /// A wait tells of so many at most, those that were told of longest ago first. After a loop that was kept from its
+    /// turns has told of some, others have not been silent: they have not been read.
+    private func hasSeenAll() -> Bool {
+        guard events.count == Poller.most else {
+            fullWaits = 0
+            return true
+        }
+        fullWaits += 1
+        guard fullWaits * Poller.most >= watcher.poller.count else { return false }
+        fullWaits = 0
+        return true
     }
 
     /// For how many milliseconds there is nothing to do but to wait; -1 for no end of it.
@@ -231,21 +248,33 @@ final class LoopCore {
         guard !expired.isEmpty else { return }
         let batch = expired
         expired.removeAll()
-        closeSilentConnections(of: batch)
+        judgeConnections(of: batch)
         for (transfer, timeout) in batch where transfers[transfer.id] != nil {
             follow(transfer, transfer.expired(timeout, wallClock: WallClock.seconds))
         }
     }
 
-    /// A shared connection that has gone silent would attract the next streams as well.
+    /// Closes shared connections that have gone silent: they would attract the next streams as well.
     ///
-    /// Before its streams leave it: libcurl does not have a connection watched that has none.
-    private func closeSilentConnections(of expired: [(transfer: LoopTransfer, timeout: TransferStateMachine.Timeout)]) {
-        var silent: Set<ConnectionName> = []
+    /// Before their streams leave them: libcurl does not have a connection watched that has none. One on which another
+    /// stream was heard since is not silent, only the stream is.
+    private func judgeConnections(of expired: [(transfer: LoopTransfer, timeout: TransferStateMachine.Timeout)]) {
+        var silentSince: [ConnectionName: UInt64] = [:]
         for (transfer, timeout) in expired where timeout == .idle || timeout == .firstByte {
-            if transfer.mayBeShared, let connection = transfer.connection { silent.insert(connection) }
+            guard transfer.mayBeShared, let connection = transfer.connection else { continue }
+            silentSince[connection] = min(silentSince[connection] ?? .max, transfer.machine?.waitsSince ?? .max)
         }
-        guard !silent.isEmpty else { return }
+        guard !silentSince.isEmpty else { return }
+        let ended = Set(expired.lazy.map(\.transfer.id))
+        let heard = silentSince.filter { connection, since in
+            sharers[connection, default: []].contains { id in
+                !ended.contains(id) && transfers[id]?.machine?.isHeard(after: since) == true
+            }
+        }
+        for (transfer, _) in expired {
+            if let connection = transfer.connection, heard[connection] != nil { transfer.isOnLiveConnection = true }
+        }
+        let silent = Set(silentSince.keys).subtracting(heard.keys)
         for socket in watcher.poller.sockets {
             if let name = Sockets.name(of: socket), silent.contains(name) { Sockets.shutDown(socket) }
         }
@@ -260,7 +289,8 @@ final class LoopCore {
         dirty.removeAll(keepingCapacity: true)
     }
 
-    private func check(_ isWell: Bool) {
+    /// Counts what libcurl refused.
+    func check(_ isWell: Bool) {
         // Any code but CURLM_OK is a fault of this loop's: nothing it could do would mend it, and each transfer still
         // has its deadline.
         if !isWell { counters.faults.add(1) }
@@ -326,8 +356,14 @@ final class LoopCore {
     private func connect(_ transfer: LoopTransfer) {
         guard !isClosed else { return }
         do {
-            let looksUpAnew = doubted.remove(transfer.target.origin) != nil
-            try transfer.connect(to: multi, files: &files, looksUpAnew: looksUpAnew, now: now)
+            let doubt = doubted.removeValue(forKey: transfer.target.origin)
+            try transfer.connect(
+                to: multi,
+                files: &files,
+                looksUpAnew: doubt != nil,
+                connectsAnew: doubt == true,
+                now: now
+            )
             if let key = transfer.easyKey { easies[key] = transfer }
             curlTimerAt = now
             arm(transfer)
@@ -375,7 +411,9 @@ final class LoopCore {
         if transfer.isOpen { counters.openStreams.add(-1) }
         if case .failed(let failure) = ending {
             counters.failures.add(1)
-            if case .network = failure { doubt(transfer.target.origin) }
+            if case .network = failure {
+                doubt(transfer.target.origin, connections: transfer.doubtsConnections)
+            }
         }
         counters.payloads.add(transfer.payloadCount)
         _ = transfer.end(ending, outcome)
@@ -383,10 +421,15 @@ final class LoopCore {
 
     /// The origin's name may have moved: the next opening looks it up, where libcurl would keep an address for a minute
     /// whether anybody answers there or not.
-    private func doubt(_ origin: Origin) {
+    ///
+    /// - Parameters:
+    ///   - origin: Whose stream or opening failed.
+    ///   - connections: Whether the next opening is to have a connection of its own, too: those that are kept may lead to
+    ///     the same silence.
+    private func doubt(_ origin: Origin, connections: Bool) {
         // Redirects may lead to any number of origins, and to each of them once.
-        if doubted.count == Self.mostDoubted { doubted.removeFirst() }
-        doubted.insert(origin)
+        if doubted.count == Self.mostDoubted, doubted[origin] == nil { doubted.remove(at: doubted.startIndex) }
+        doubted[origin] = doubted[origin] == true || connections
     }
 
     private func resume(_ transfer: LoopTransfer) {

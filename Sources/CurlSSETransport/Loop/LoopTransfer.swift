@@ -121,6 +121,9 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// The name of the hop's connection; nil while there is none, and where it has none.
     private(set) var connection: ConnectionName?
 
+    /// Others were heard on the connection that this one has waited on.
+    var isOnLiveConnection = false
+
     /// Bytes of the body, of the last hop.
     private(set) var bytesReceived = 0
 
@@ -140,6 +143,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// libcurl came to the hop's end, and not this side.
     private var isFinished = false
     private var wasConnected = false
+    private var hasExpired = false
     private var socketError: Int32 = 0
 
     /// A transfer that is ready to start, and will settle `promise` by how its opening went.
@@ -167,12 +171,14 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     ///   - multi: Takes the handle.
     ///   - files: Names the configuration's files by what is in them.
     ///   - looksUpAnew: Whether an answer of the resolver that libcurl keeps is not used.
+    ///   - connectsAnew: Whether a connection that libcurl keeps is not used.
     ///   - now: The loop's time.
     /// - Throws: An error of kind `environment`, or `request`, for what libcurl does not take.
     func connect(
         to multi: borrowing MultiHandle,
         files: inout FileVersions,
         looksUpAnew: Bool,
+        connectsAnew: Bool,
         now: UInt64
     ) throws(TransportError) {
         guard let opening else { return }
@@ -187,6 +193,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         )
         options.body = opening.keepsBody ? plan.request.body : nil
         options.looksUpAnew = looksUpAnew
+        options.connectsAnew = connectsAnew
         if options.isHTTPS { files.apply(to: &options) }
         do {
             let easy = try EasyHandle.make(options, receiver: self)
@@ -220,7 +227,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
             if !isFinished, CurlGlobal.info.keepsResets { easy.forbidReuse() }
             // What a paused stream holds would be lost with it in some versions.
             if machine?.isHeld == true, CurlGlobal.info.leaksPausedStreams { _ = easy.resume() }
-            multi.remove(easy)
+            core?.check(multi.remove(easy))
         }
         isDiscarding = false
     }
@@ -262,6 +269,7 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// A response that is a failure stays one when its body does not end in time.
     func expired(_ timeout: TransferStateMachine.Timeout, wallClock: Int64) -> Next {
         if case .collect = response { return finished(code: CurlCode(rawValue: 0), wallClock: wallClock) }
+        hasExpired = timeout != .admission
         return failed(timeoutError(timeout))
     }
 
@@ -316,6 +324,10 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         if case .open = response { return true }
         return false
     }
+
+    /// Whether its failure says something of connections to its origin, and not of this request or stream alone: nothing
+    /// came, or nothing more.
+    var doubtsConnections: Bool { !isOnLiveConnection && (status == nil || hasExpired) }
 
     /// Whether the connection may be one of HTTP/2, which others share: before the head nobody knows.
     var mayBeShared: Bool {

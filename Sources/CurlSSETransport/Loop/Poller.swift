@@ -23,6 +23,9 @@ struct PollEvent {
 
 /// Owns an epoll descriptor and knows which sockets are in it.
 @safe struct Poller: ~Copyable {
+    /// How many sockets one wait tells of.
+    static let most = 64
+
     private let descriptor: Int32
     private var watched: [Int32: Watch] = [:]
     private var generation: UInt32 = 0
@@ -50,7 +53,7 @@ struct PollEvent {
             throw SystemError(number: number)
         }
         self.descriptor = descriptor
-        unsafe buffer = Array(repeating: ccurl_epoll_event(0, 0), count: 64)
+        unsafe buffer = Array(repeating: ccurl_epoll_event(0, 0), count: Self.most)
     }
 
     deinit {

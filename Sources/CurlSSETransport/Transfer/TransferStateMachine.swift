@@ -124,6 +124,24 @@ struct TransferStateMachine: Sendable {
         }
     }
 
+    /// Since when the transfer's present limit runs; nil while none does.
+    var waitsSince: UInt64? {
+        switch state {
+        case .queued(let since), .connecting(let since), .requested(let since): since
+        case .open(let lastByte): lastByte
+        case .held, .ended: nil
+        }
+    }
+
+    /// Whether the stream speaks for its connection: it said something after the instant, or is not let speak.
+    func isHeard(after instant: UInt64) -> Bool {
+        switch state {
+        case .open(let lastByte): lastByte > instant
+        case .held: true
+        case .queued, .connecting, .requested, .ended: false
+        }
+    }
+
     /// Whether the stream is held back by its reader.
     var isHeld: Bool { state == .held }
 

@@ -408,6 +408,44 @@ struct TLSTests {
         #expect(connections[0] != connections[1])
     }
 
+    /// How a stream stays silent on a connection where another does not.
+    enum Silence: CaseIterable {
+        case stream, head, refusal
+    }
+
+    @Test("L7: a stream that is silent where its neighbours are heard fails alone", arguments: Silence.allCases)
+    func silentBesideOthers(silence: Silence) async throws {
+        let server = try ReplayServer { _, request in
+            switch (request.target, silence) {
+            case ("/quiet", .stream): [.send(head + "data: a\n\n"), .silence]
+            case ("/quiet", .head): [.silence]
+            case ("/quiet", .refusal): [.send("HTTP/1.1 503 \r\nContent-Length: 1000\r\n\r\nno"), .silence]
+            default:
+                [.send(head)] + (0..<60).flatMap { [.send("data: \($0)\n\n"), .pause(.milliseconds(50))] } + [.silence]
+            }
+        }
+        let nginx = try await Nginx(to: server)
+        let loop = try CurlLoop()
+        let patient = try plain(nginx.url, loop: loop, trusting(certificates))
+        let hasty = try plain(
+            nginx.url,
+            loop: loop,
+            trusting(certificates) {
+                $0.idleTimeout = .milliseconds(600)
+                $0.firstByteTimeout = .milliseconds(600)
+            }
+        )
+        var heard = try await patient.open(EventSourceRequest(), resuming: nil).makeAsyncIterator()
+        let read = await hasty.read(EventSourceRequest(target: "/quiet"))
+        #expect(read.end == .failed(.network))
+        for number in 0..<60 { #expect(try await heard.next()?.data.text == "\(number)") }
+        let next = try await patient.open(EventSourceRequest(), resuming: nil)
+        let connections = server.journal.requests.map { $0.field("X-Connection") }
+        #expect(connections.count == 3)
+        #expect(Set(connections).count == 1)
+        withExtendedLifetime((heard, next)) {}
+    }
+
     @Test("T2: streams beyond what a connection may hold open another one")
     func narrow() async throws {
         let server = try twoEvents()
