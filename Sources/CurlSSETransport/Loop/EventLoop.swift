@@ -119,6 +119,7 @@ final class CoreBox: @unchecked Sendable {
         guard let mailbox else { return }
         var commands: [LoopCommand] = []
         repeat {
+            commands = []
             mailbox.takeAll(into: &commands)
             for command in commands {
                 switch command {

@@ -119,6 +119,7 @@ final class LoopCore {
         }
         compact()
         watcher.poller.wait(milliseconds: patience, into: &events)
+        mailbox.stopAwaiting()
         now = LoopTime.now
         // What comes while tasks run within a read is not known yet: it is no silence.
         let waited = now

@@ -4,6 +4,7 @@
 
 internal import Dispatch
 internal import SubscriptionRuntime
+internal import Synchronization
 
 /// One thing asked of the loop.
 enum LoopCommand: Sendable {
@@ -33,13 +34,18 @@ enum LoopCommand: Sendable {
 /// Bounded by what its users have under way: each transfer, alarm and task is in it a few times
 /// at most.
 final class LoopMailbox: Sendable {
-    private struct State {
-        var commands: [LoopCommand] = []
+    /// Whether there is anything, and whether somebody waits for it.
+    private enum Phase {
+        static let empty: UInt8 = 0
         /// The loop waits, or is about to.
-        var isAwaited = false
+        static let awaited: UInt8 = 1
+        /// There may be a command.
+        static let posted: UInt8 = 2
     }
 
-    private let state = Lock(State())
+    private let commands = Lock<[LoopCommand]>([])
+    /// Written after what it tells of was put in, and before that is taken out.
+    private let phase = Atomic<UInt8>(Phase.empty)
     private let wake: @Sendable () -> Void
 
     /// A mailbox that calls `wake`, from the posting thread, when a loop that waits has a first command.
@@ -49,38 +55,41 @@ final class LoopMailbox: Sendable {
 
     /// Adds a command, in the order of the calls.
     func post(_ command: LoopCommand) {
-        let mustWake = state.withLock { state in
-            state.commands.append(command)
-            defer { state.isAwaited = false }
-            return state.isAwaited
-        }
-        if mustWake { wake() }
+        commands.withLock { $0.append(command) }
+        if phase.exchange(Phase.posted, ordering: .acquiringAndReleasing) == Phase.awaited { wake() }
     }
 
     /// Says that the loop is about to wait: the next post wakes it.
     ///
     /// False where it need not, since there is a command.
     func await() -> Bool {
-        state.withLock { state in
-            state.isAwaited = state.commands.isEmpty
-            return state.isAwaited
-        }
+        phase.compareExchange(expected: Phase.empty, desired: Phase.awaited, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// Says that the loop waits no more, so that what it posts itself wakes nobody.
+    func stopAwaiting() {
+        _ = phase.compareExchange(expected: Phase.awaited, desired: Phase.empty, ordering: .acquiringAndReleasing)
     }
 
     /// Takes the jobs that come before any other command that is still here.
     func takeJobs(into jobs: inout [LoopJob]) {
-        state.withLock { state in
-            for case .job(let job) in state.commands.prefix(while: \.isJob) { jobs.append(job) }
-            state.commands.removeFirst(jobs.count)
+        guard phase.load(ordering: .acquiring) == Phase.posted else { return }
+        commands.withLock { commands in
+            for case .job(let job) in commands.prefix(while: \.isJob) { jobs.append(job) }
+            commands.removeFirst(jobs.count)
         }
     }
 
     /// Takes everything, in order; until the next `await` no post wakes.
-    func takeAll(into commands: inout [LoopCommand]) {
-        commands.removeAll(keepingCapacity: true)
-        state.withLock { state in
-            state.isAwaited = false
-            swap(&commands, &state.commands)
+    ///
+    /// - Parameter taken: Filled; must be empty.
+    func takeAll(into taken: inout [LoopCommand]) {
+        stopAwaiting()
+        guard phase.load(ordering: .acquiring) == Phase.posted else { return }
+        commands.withLock { commands in
+            // Who posts from here on says so again.
+            phase.store(Phase.empty, ordering: .releasing)
+            swap(&taken, &commands)
         }
     }
 }
