@@ -167,6 +167,8 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     private var positions: [(after: Int, position: StreamPosition)] = []
     private var segmentCount = 0
     private var turn = Turn()
+    /// Whether the channel knows where the reader runs.
+    private var isPlaced = false
     /// As of the end of the segment before.
     private var position: StreamPosition?
 
@@ -184,6 +186,7 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     @specialized(where Payload == ServerSentEvent)
     @specialized(where Payload == GraphQLResult)
     func take(isolation: isolated (any Actor)?) async throws(SubscriptionFailure) -> [Payload]? {
+        if !isPlaced { place(isolation) }
         var turn = turn
         defer { self.turn = turn }
         if turn.isOver() { await Task.yield() }
@@ -213,6 +216,13 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
             if !segment.payloads.isEmpty { return segment.payloads }
         }
         return nil
+    }
+
+    /// Says where the reader runs, as its first look finds it: it is only a matter of who resumes it.
+    @inline(never)
+    private func place(_ isolation: isolated (any Actor)?) {
+        isPlaced = true
+        if isolation == nil, LoopExecutor.callerIsOnPool { lease.channel.readerIsOnPool() }
     }
 
     /// The segment in hand has been taken.

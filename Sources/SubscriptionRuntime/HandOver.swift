@@ -10,7 +10,8 @@
 package final class Waiter: Sendable {
     private let continuation: CheckedContinuation<Void, Never>
 
-    private init(_ continuation: CheckedContinuation<Void, Never>) {
+    @usableFromInline
+    package init(_ continuation: CheckedContinuation<Void, Never>) {
         self.continuation = continuation
     }
 
@@ -19,6 +20,7 @@ package final class Waiter: Sendable {
     /// - Parameters:
     ///   - isolation: The caller's, where `body` is called.
     ///   - body: Stores the waiter, or resumes it at once. Called before the task suspends.
+    @inlinable
     package static func wait(isolation: isolated (any Actor)? = #isolation, _ body: (Waiter) -> Void) async {
         await withCheckedContinuation { body(Waiter($0)) }
     }

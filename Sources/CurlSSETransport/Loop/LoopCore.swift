@@ -283,11 +283,31 @@ final class LoopCore {
 
     private func flush() {
         guard !dirty.isEmpty else { return }
-        for transfer in dirty {
+        // Moved out of the loop's state, and one by one out of the array: nothing is looked at or counted twice.
+        var batch: [LoopTransfer] = []
+        swap(&batch, &dirty)
+        batch.reverse()
+        var first: Waiter?
+        var others: [Waiter] = []
+        while let transfer = batch.popLast() {
             transfer.isDirty = false
-            transfer.flush()
+            guard let reader = transfer.flush() else { continue }
+            if first == nil { first = reader } else { others.append(reader) }
         }
-        dirty.removeAll(keepingCapacity: true)
+        swap(&batch, &dirty)
+        if let first { wake(first, others) }
+    }
+
+    /// Has those go on that wait on the pool for what was handed over.
+    ///
+    /// One from here. More by a job of the pool: for each that is woken from here the system may take this thread's
+    /// processor away, and bring it back.
+    private func wake(_ first: Waiter, _ others: [Waiter]) {
+        guard !others.isEmpty else { return first.resume() }
+        DispatchQueue.global().async {
+            first.resume()
+            for reader in others { reader.resume() }
+        }
     }
 
     /// Counts what libcurl refused.

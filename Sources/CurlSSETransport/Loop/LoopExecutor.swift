@@ -16,6 +16,13 @@ final class LoopExecutor: TaskExecutor {
     }
 }
 
+extension LoopExecutor {
+    /// Whether the calling task, where it is on no actor, runs on the pool: it prefers no executor, not this one either.
+    static var callerIsOnPool: Bool {
+        unsafe withUnsafeCurrentTask { unsafe $0?.unownedTaskExecutor == nil }
+    }
+}
+
 /// One job to be run by the loop.
 @safe struct LoopJob: Sendable {
     private let job: UnownedJob

@@ -353,7 +353,9 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     var openingLimit: Int { terms.openingLimit }
 
     /// Hands over what is pending.
-    func flush() { sink.flush() }
+    ///
+    /// - Returns: Who waits for it on the pool, to be resumed.
+    func flush() -> Waiter? { sink.flush() }
 
     /// Ends the transfer, for its caller and its reader.
     ///

@@ -25,6 +25,8 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
         var buffer: PayloadBuffer<Payload>
         var ending: StreamEnding?
         var waiter: Waiter?
+        /// Whether the reader goes on where every task does that names no other place.
+        var isOnPool = false
         /// The loop holds the stream back and waits for room.
         var isHeld = false
     }
@@ -54,14 +56,15 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     /// Whether the reader is gone: what still comes is for nobody.
     var isAbandoned: Bool { abandoned.load(ordering: .relaxed) }
 
-    /// Hands segments over, so that there are none left, and wakes the reader.
+    /// Hands segments over, so that there are none left, and wakes the reader unless that is the pool's to do.
     ///
-    /// True when the buffer is full now.
+    /// - Parameter segments: The segments.
+    /// - Returns: Whether the buffer is full now, and who waits on the pool, to be resumed.
     @specialized(where Payload == ServerSentEvent)
     @specialized(where Payload == GraphQLResult)
-    func append(_ segments: inout [PayloadSegment<Payload>]) -> Bool {
-        let (waiter, isFull) = state.withLock { state -> (Waiter?, Bool) in
-            guard state.ending == nil else { return (nil, false) }
+    func append(_ segments: inout [PayloadSegment<Payload>]) -> (isFull: Bool, waiter: Waiter?) {
+        let (waiter, isOnPool, isFull) = state.withLock { state -> (Waiter?, Bool, Bool) in
+            guard state.ending == nil else { return (nil, false, false) }
             var hasPayload = false
             for segment in segments {
                 state.buffer.append(segment)
@@ -70,12 +73,13 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
             // Before the reader goes on: it takes payloads out of their array, and copies one that is held elsewhere.
             segments = []
             // A move of the position alone is for whoever looks next.
-            guard hasPayload else { return (nil, state.buffer.isFull) }
+            guard hasPayload else { return (nil, false, state.buffer.isFull) }
             defer { state.waiter = nil }
-            return (state.waiter, state.buffer.isFull)
+            return (state.waiter, state.isOnPool, state.buffer.isFull)
         }
+        if isOnPool { return (isFull, waiter) }
         waiter?.resume()
-        return isFull
+        return (isFull, nil)
     }
 
     /// The loop is about to hold the stream back.
@@ -117,6 +121,12 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
 
     // MARK: The reader's side
 
+    /// Says that the reader's task goes on where every task does that names no other place.
+    @inline(never)
+    func readerIsOnPool() {
+        state.withLock { $0.isOnPool = true }
+    }
+
     /// Takes what is there; waits while there is nothing.
     ///
     /// - Parameters:
@@ -144,9 +154,7 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
                 hasWaited = true
                 turn.suspended()
                 await withTaskCancellationHandler {
-                    await Waiter.wait { waiter in
-                        if !keep(waiter) { waiter.resume() }
-                    }
+                    await withCheckedContinuation { keep($0) }
                 } onCancel: {
                     giveUp(cancel)
                 }
@@ -168,15 +176,17 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
 
     // Not inlined: what they need is in no frame of a task that waits.
 
-    /// Keeps whoever waits; false where there is something already.
+    /// Keeps whoever waits, or has it go on where there is something already.
     @inline(never)
-    private func keep(_ waiter: Waiter) -> Bool {
-        state.withLock { state in
+    private func keep(_ continuation: CheckedContinuation<Void, Never>) {
+        let waiter = Waiter(continuation)
+        let mayWait = state.withLock { state in
             precondition(state.waiter == nil, "a stream has one reader")
             guard state.buffer.isEmpty, state.ending == nil else { return false }
             state.waiter = waiter
             return true
         }
+        if !mayWait { waiter.resume() }
     }
 
     @inline(never)

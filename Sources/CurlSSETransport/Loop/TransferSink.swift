@@ -35,7 +35,9 @@ protocol TransferSink: AnyObject {
     func finish() -> Bool
 
     /// Hands over what is pending.
-    func flush()
+    ///
+    /// - Returns: Who waits for it on the pool, to be resumed.
+    func flush() -> Waiter?
 
     /// The stream ended; hands over what is pending first.
     func end(_ ending: StreamEnding)
@@ -99,7 +101,11 @@ final class StreamSink<D: Dialect>: TransferSink {
 
     @specialized(where D == EventSource)
     @specialized(where D == GraphQLSSE)
-    func read(_ chunk: RawSpan) -> SinkVerdict {
+    func read(_ chunk: RawSpan) -> SinkVerdict { parse(chunk) }
+
+    /// Not inlined: what it needs where the dialect is not known would be looked up where it is, too.
+    @inline(never)
+    private func parse(_ chunk: RawSpan) -> SinkVerdict {
         // Moved out for the length of the chunk: the parser's loop works on locals, without exclusivity checks.
         var visitor = SinkVisitor<D>(
             reader: reader,
@@ -133,7 +139,7 @@ final class StreamSink<D: Dialect>: TransferSink {
     func hasRoom() -> Bool {
         guard isFull else { return true }
         // Pending payloads are not in the channel yet, and would wait for its reader too.
-        flush()
+        flush()?.resume()
         isFull = channel.hold()
         return !isFull
     }
@@ -144,14 +150,16 @@ final class StreamSink<D: Dialect>: TransferSink {
 
     @specialized(where D == EventSource)
     @specialized(where D == GraphQLSSE)
-    func flush() {
-        guard !pending.isEmpty else { return }
+    func flush() -> Waiter? {
+        guard !pending.isEmpty else { return nil }
         var segments = pending.takeAll()
-        if channel.append(&segments) { isFull = true }
+        let (isFull, reader) = channel.append(&segments)
+        if isFull { self.isFull = true }
+        return reader
     }
 
     func end(_ ending: StreamEnding) {
-        flush()
+        flush()?.resume()
         channel.end(ending)
     }
 }
@@ -188,7 +196,9 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
         if pending.last.payloads.count >= StreamSink<D>.segmentCount { pending.close() }
         if pending.bytes >= handOverBytes {
             var segments = pending.takeAll()
-            if channel.append(&segments) { isFull = true }
+            let (isFull, reader) = channel.append(&segments)
+            if isFull { self.isFull = true }
+            reader?.resume()
         }
         return goesOn
     }
