@@ -12,6 +12,7 @@
 //
 // One thread: curl_multi_socket_action(3) under epoll_wait(2), lines found by memchr(3). Knows the fields `data` and
 // `event`, events over any cut, CRLF; no limit, no lone CR, no id, no UTF-8. Prints one line: RESULT key=value ...
+// Fails where a stream did, had other events than n= in its URL, ended inside a window, or was not open after 30 s.
 
 #define _GNU_SOURCE
 #include <curl/curl.h>
@@ -27,6 +28,7 @@
 
 static const uint64_t NEVER = UINT64_MAX;
 static const int OPENING_AT_ONCE = 128;
+static const int OPENING_SECONDS = 30;
 
 // MARK: What the system says
 
@@ -182,7 +184,7 @@ struct transfer {
 static CURLM *multi;
 static int poller;
 static uint64_t timeout = NEVER;
-static int answered, finished;
+static int answered, finished, failures;
 
 static size_t received(char *bytes, size_t size, size_t count, void *context) {
     struct transfer *transfer = context;
@@ -246,8 +248,13 @@ static void turn(void) {
     int left;
     for (CURLMsg *message; (message = curl_multi_info_read(multi, &left));) {
         if (message->msg != CURLMSG_DONE) continue;
-        if (message->data.result) fprintf(stderr, "ceiling: %s\n", curl_easy_strerror(message->data.result));
         CURL *easy = message->easy_handle;
+        long status = 0;
+        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+        if (message->data.result || status != 200) {
+            // Ten thousand may fail alike.
+            if (!failures++) fprintf(stderr, "ceiling: %s, status %ld\n", curl_easy_strerror(message->data.result), status);
+        }
         curl_multi_remove_handle(multi, easy);
         curl_easy_cleanup(easy);
         finished++;
@@ -259,6 +266,14 @@ static void turn(void) {
 static int ascending(const void *a, const void *b) {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
     return (left > right) - (left < right);
+}
+
+// The events a stream has by its URL; 0 where it does not say.
+static uint64_t asked(const char *url) {
+    const char *query = strchr(url, '?');
+    for (; query; query = strchr(query, '&'))
+        if (!strncmp(++query, "n=", 2)) return strtoull(query + 2, NULL, 10);
+    return 0;
 }
 
 static int usage(void) {
@@ -300,11 +315,16 @@ int main(int count, char **words) {
     uint64_t first = now(), begin = NEVER, end = NEVER, events_before = 0;
     double cpu_before = cpu();
     int started = 0;
+    uint64_t deadline = first + (uint64_t)OPENING_SECONDS * 1000000000;
     while (finished < connections && now() < end) {
         // Not all at once: a listener's queue is short.
         while (started < connections && started - answered < OPENING_AT_ONCE) start(url, &transfers[started++], buffer);
         turn();
         if (!window || end != NEVER) continue;
+        if (answered < connections && (finished || now() > deadline)) {
+            fprintf(stderr, "ceiling: %d of %d streams answered, %d ended; no figures\n", answered, connections, finished);
+            return 1;
+        }
         // What the openings left behind is none of the window's.
         if (begin == NEVER && answered == connections) begin = now() + 500000000;
         if (now() >= begin) {
@@ -317,16 +337,25 @@ int main(int count, char **words) {
     }
     double used = cpu() - cpu_before;
     double wall = (double)(now() - first) / 1e9;
-    uint64_t counted = events - events_before;
+    uint64_t counted = events - events_before, expected = asked(url) * (uint64_t)connections;
+    if (window && finished) {
+        fprintf(stderr, "ceiling: %d streams ended inside the window\n", finished);
+        failures += finished;
+    }
+    if (!window && expected && counted != expected) {
+        fprintf(stderr, "ceiling: %llu events, not %llu\n", (unsigned long long)counted, (unsigned long long)expected);
+        failures++;
+    }
     printf("RESULT peer=c-%s kind=%s conns=%d events=%llu mb=%.1f wall=%.4f cpu=%.4f ev_s=%.0f mb_s=%.1f cpu_per_m=%.4f",
         mode, kind, connections, (unsigned long long)counted, (double)body_bytes / 1e6, wall, used, (double)counted / wall,
         (double)body_bytes / 1e6 / wall, counted ? used / (double)counted * 1e6 : 0.0);
-    printf(" rss0_kb=%ld rss1_kb=%ld checksum=%llu", resident_before, resident(), (unsigned long long)checksum);
+    printf(" rss0_kb=%ld rss1_kb=%ld checksum=%llu failures=%d", resident_before, resident(), (unsigned long long)checksum,
+        failures);
     if (delay_count) {
         qsort(delays, delay_count, sizeof *delays, ascending);
         printf(" p50_us=%.1f p99_us=%.1f max_us=%.1f", (double)delays[delay_count / 2] / 1e3,
             (double)delays[delay_count * 99 / 100] / 1e3, (double)delays[delay_count - 1] / 1e3);
     }
     printf("\n");
-    return 0;
+    return failures > 0;
 }
