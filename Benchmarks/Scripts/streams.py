@@ -27,7 +27,7 @@ COPY, COUNT = "C, copying", "C, counting"
 SEQUENCE, ONE, TWO, LOOP = "sequence", "deliveries, 1 owner", "deliveries, 2 owners", "sequence, on the loop"
 
 
-def command(programs, client, kind, url, events=None, connections=1, seconds=None):
+def command(programs, client, kind, url, connections=1, seconds=None):
     """A client's words."""
     if client in (COPY, COUNT):
         words = [f"{programs}/ceiling", "copy" if client == COPY else "count", kind, url]
@@ -35,9 +35,6 @@ def command(programs, client, kind, url, events=None, connections=1, seconds=Non
         words = [f"{programs}/stream", kind, url]
         if client in (ONE, TWO):
             words += ["--deliveries", "1" if client == ONE else "2"]
-            # A subscription comes back after the body's end: it is told where to stop.
-            if events:
-                words += ["-e", str(events)]
         if client == LOOP:
             words += ["--on-loop"]
     if connections > 1:
@@ -47,8 +44,13 @@ def command(programs, client, kind, url, events=None, connections=1, seconds=Non
     return words
 
 
+def owners(client):
+    """How many count each event."""
+    return 2 if client == TWO else 1
+
+
 class Case:
-    """One row of runs: who runs what, and how many owners count each event."""
+    """One row of runs: who runs what."""
 
     def __init__(self, name, kind, query, clients, events=None, connections=1, seconds=None):
         self.name, self.kind, self.query, self.clients = name, kind, query, clients
@@ -83,17 +85,21 @@ def run(programs, case, client):
     try:
         port = re.search(r":(\d+)", server.stdout.readline()).group(1)
         url = f"http://127.0.0.1:{port}/sse?{case.query}"
-        words = command(programs, client, case.kind, url, case.events, case.connections, case.seconds)
+        words = command(programs, client, case.kind, url, case.connections, case.seconds)
         done = subprocess.run(
             ["taskset", "-c", "1", *words],
             capture_output=True, text=True, timeout=150, env=dict(os.environ, GLIBC_TUNABLES=TUNABLES),
         )
         line = re.search(r"^RESULT (.*)$", done.stdout, re.M)
-        if not line:
-            raise ValueError((done.stdout + done.stderr)[-300:])
+        if done.returncode or not line:
+            raise ValueError(f"status {done.returncode}: " + (done.stderr + done.stdout)[:300])
         fields = dict(word.split("=", 1) for word in line.group(1).split())
-        if fields.get("failures", "0") != "0":
-            raise ValueError(f"failures={fields['failures']}: {done.stdout[:300]}")
+        if fields["failures"] != "0":
+            raise ValueError(f"failures={fields['failures']}: {done.stderr[:300]}")
+        # Each owner has had every event, or been told that it lost some.
+        had, asked = int(fields["events"]) + int(fields.get("lost", 0)), (case.events or 0) * owners(client)
+        if asked and had != asked:
+            raise ValueError(f"{had} events, not {asked}")
         return fields
     except (subprocess.TimeoutExpired, ValueError) as error:
         print(f"{case.name}, {client}: no result: {error}", file=sys.stderr)
@@ -106,11 +112,9 @@ def run(programs, case, client):
 def figures(case, client, fields):
     """What the tables show, from a RESULT line."""
     value = lambda key: float(fields[key])
-    # Both owners count each event, and the figures are an event's.
-    owners = 2 if client == TWO else 1
     found = {"lost": float(fields.get("lost", 0))}
     if case.kind == "blast":
-        found |= {"cpu": value("cpu_per_m") * owners, "rate": value("ev_s") / owners / 1e6}
+        found |= {"cpu": value("cpu_per_m") * owners(client), "rate": value("ev_s") / owners(client) / 1e6}
     elif case.name.startswith("trickle"):
         memory = (value("rss1_kb") - value("rss0_kb")) / case.connections
         found |= {"cpu": value("cpu_per_m"), "memory": memory, "rate": value("ev_s")}

@@ -9,7 +9,7 @@ struct Arguments {
         case trickle
         /// As blast; payloads carry the time they were sent at.
         case lat
-        /// As trickle; payloads carry the time they were sent at.
+        /// As trickle; payloads carry the time they were due at.
         case late
 
         /// Whether figures are over a window.
@@ -20,8 +20,8 @@ struct Arguments {
     var url = ""
     var connections = 1
     var seconds = 5.0
-    /// Events after which a blast ends; nil for when the body ends.
-    var events: Int?
+    /// Events of each stream after which it is left; nil for when the body ends.
+    var limit: Int?
     /// Owners of each subscription; nil for the transport's own sequence.
     var deliveries: Int?
     var onLoop = false
@@ -44,12 +44,26 @@ struct Arguments {
                 switch word {
                 case "-n": connections = Int(value)
                 case "-s": seconds = value
-                case "-e": events = Int(value)
+                case "-e": limit = Int(value)
                 default: deliveries = Int(value)
                 }
             default:
                 return nil
             }
         }
+        // A subscription comes back after the body's end: it is left once it has what was asked for.
+        if deliveries != nil, limit == nil { limit = asked }
+    }
+
+    /// The events a stream has by its URL, where it says so.
+    private var asked: Int? {
+        let pairs = url.split(separator: "?").last?.split(separator: "&") ?? []
+        return pairs.first { $0.hasPrefix("n=") }.flatMap { Int($0.dropFirst(2)) }
+    }
+
+    /// The events of all streams, an owner's each; nil where they have no end.
+    var expected: Int? {
+        guard !kind.hasWindow, let each = limit ?? asked else { return nil }
+        return each * connections * (deliveries ?? 1)
     }
 }

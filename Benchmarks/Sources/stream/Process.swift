@@ -40,3 +40,9 @@ func processStatus(_ name: String) -> Int {
     }
     return 0
 }
+
+/// A line to standard error.
+func complain(_ text: String) {
+    let line = Array((text + "\n").utf8)
+    _ = write(STDERR_FILENO, line, line.count)
+}

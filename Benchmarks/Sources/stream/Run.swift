@@ -16,29 +16,35 @@ struct Run: Sendable {
         environment = SubscriptionEnvironment(transport: Reading(transport: transport, onLoop: arguments.onLoop))
     }
 
-    func measure() async throws {
+    /// Measures and prints.
+    ///
+    /// - Returns: Whether all streams went as they should.
+    /// - Throws: That not all streams opened.
+    func measure() async throws -> Bool {
         var first = Moment.now
         var last = first
         var events = 0
         var resident = 0
+        var hasWindow = true
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<arguments.connections { start(number, in: &group) }
             guard arguments.kind.hasWindow else { return }
-            let clock = ContinuousClock()
-            // Polled: a figure's window may begin some milliseconds after the last stream is open.
-            while transport.counters.openStreams < arguments.connections {
-                try? await clock.sleep(for: .milliseconds(5))
+            hasWindow = await areOpen()
+            if hasWindow {
+                let clock = ContinuousClock()
+                // What the openings left behind is none of the window's.
+                try? await clock.sleep(for: .milliseconds(500))
+                first = Moment.now
+                tally.begin()
+                let before = tally.events
+                try? await clock.sleep(for: .seconds(arguments.seconds))
+                last = Moment.now
+                events = tally.events - before
+                // While they are open: some of what they hold goes back to the system with them.
+                resident = processStatus("VmRSS")
+                checkWindow()
             }
-            // What the openings left behind is none of the window's.
-            try? await clock.sleep(for: .milliseconds(500))
-            first = Moment.now
-            tally.begin()
-            let before = tally.events
-            try? await clock.sleep(for: .seconds(arguments.seconds))
-            last = Moment.now
-            events = tally.events - before
-            // While they are open: some of what they hold goes back to the system with them.
-            resident = processStatus("VmRSS")
+            tally.close()
             group.cancelAll()
         }
         if !arguments.kind.hasWindow {
@@ -46,9 +52,48 @@ struct Run: Sendable {
             events = tally.events
             resident = processStatus("VmRSS")
         }
-        report(first, last, events, resident)
         await environment.end()
+        if !arguments.kind.hasWindow { check(events) }
+        if let failure = tally.firstFailure { complain("stream: \(failure)") }
+        guard hasWindow else { throw NotOpen() }
+        report(first, last, events, resident)
         await transport.curlLoop.shutdown()
+        return tally.failures == 0
+    }
+
+    /// Waits until all streams are open; false when one failed, or it took too long.
+    ///
+    /// Polled: a figure's window may begin some milliseconds after the last stream is open.
+    private func areOpen() async -> Bool {
+        let clock = ContinuousClock()
+        let deadline = clock.now + .seconds(30)
+        while transport.counters.openStreams < arguments.connections {
+            if transport.counters.failures > 0 || tally.failures > 0 {
+                tally.failed("an opening failed")
+                return false
+            }
+            if clock.now > deadline {
+                tally.failed(
+                    "\(transport.counters.openStreams) of \(arguments.connections) streams are open after 30 s"
+                )
+                return false
+            }
+            try? await clock.sleep(for: .milliseconds(5))
+        }
+        return true
+    }
+
+    /// A stream that ended inside the window, or came back, is a failure.
+    private func checkWindow() {
+        let (open, openings) = (transport.counters.openStreams, transport.counters.openings)
+        if open == arguments.connections, openings == arguments.connections { return }
+        tally.failed("\(openings) openings, and \(open) streams are open at the window's end")
+    }
+
+    /// Other events than were asked for are a failure; an owner is told what it lost.
+    private func check(_ events: Int) {
+        guard let expected = arguments.expected, events + tally.lostPayloads != expected else { return }
+        tally.failed("\(events) events and \(tally.lostPayloads) lost, not \(expected)")
     }
 
     private func start(_ number: Int, in group: inout TaskGroup<Void>) {
@@ -71,13 +116,14 @@ struct Run: Sendable {
         do throws(SubscriptionFailure) {
             let stream = try await transport.open(request, resuming: nil)
             for try await event in stream where !counter.took(event) { break }
+            if arguments.kind.hasWindow { tally.failed("a stream completed inside the window") }
         } catch {
             note(error)
         }
         counter.end()
     }
 
-    /// Takes a subscription's deliveries until its stream ends for the first time.
+    /// Takes a subscription's deliveries until it has had all that were asked for.
     func readDeliveries(_ request: EventSourceRequest) async {
         let handle = environment.handle(for: request)
         var counter = Counter(tally, arguments)
@@ -87,23 +133,31 @@ struct Run: Sendable {
                 case .payload(let event):
                     if !counter.took(event) { return counter.end() }
                 case .baseline(.lagged(let dropped)):
-                    tally.lost(dropped)
-                case .baseline:
+                    if !counter.lost(dropped) { return counter.end() }
+                case .baseline(.resumed):
+                    tally.failed("a stream ended and came back")
+                    return counter.end()
+                case .baseline(.opened):
                     break
                 }
             }
+            if arguments.limit != nil || arguments.kind.hasWindow { tally.failed("deliveries ended too soon") }
         } catch {
-            tally.failed()
+            tally.failed("\(error)")
         }
         counter.end()
     }
 
-    /// A body that ends is how a blast ends; anything else is told.
+    /// A body that ends, by libcurl and by HTTP, is how a blast ends; anything else is a failure.
+    ///
+    /// Whether all events had come by then is looked at in the end.
     func note(_ failure: SubscriptionFailure) {
-        guard case .network(let error as TransportError, _) = failure, error.bytesReceived > 0 else {
-            print(failure)
-            return tally.failed()
+        if !arguments.kind.hasWindow, case .network(let error as TransportError, _) = failure,
+            error.status == 200, error.curlCode == nil
+        {
+            return
         }
+        tally.failed("\(failure)")
     }
 
     func report(_ first: Moment, _ last: Moment, _ events: Int, _ resident: Int) {
@@ -120,4 +174,9 @@ struct Run: Sendable {
         }
         print(line)
     }
+}
+
+/// Not all streams opened.
+struct NotOpen: Error, CustomStringConvertible {
+    var description: String { "not all streams opened; no figures" }
 }

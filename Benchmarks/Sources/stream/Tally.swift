@@ -17,6 +17,8 @@ final class Tally: Sendable {
     private let lostCount = Atomic<Int>(0)
     private let failureCount = Atomic<Int>(0)
     private let hasBegun = Atomic<Bool>(false)
+    private let hasEnded = Atomic<Bool>(false)
+    private let failure = Mutex<String?>(nil)
     private let nanoseconds = Mutex<[UInt64]>([])
 
     var events: Int { eventCount.load(ordering: .relaxed) }
@@ -29,7 +31,17 @@ final class Tally: Sendable {
     func begin() { hasBegun.store(true, ordering: .relaxed) }
     func add(_ count: Int) { eventCount.add(count, ordering: .relaxed) }
     func lost(_ count: Int) { lostCount.add(count, ordering: .relaxed) }
-    func failed() { failureCount.add(1, ordering: .relaxed) }
+
+    /// The window is over: what ends from now on has been told to.
+    func close() { hasEnded.store(true, ordering: .relaxed) }
+
+    /// Counts a failure; the first is kept to be told.
+    func failed(_ what: @autoclosure () -> String) {
+        guard !hasEnded.load(ordering: .relaxed) else { return }
+        if failureCount.add(1, ordering: .relaxed).oldValue == 0 { failure.withLock { $0 = what() } }
+    }
+
+    var firstFailure: String? { failure.withLock { $0 } }
     func add(delays: [UInt64]) { nanoseconds.withLock { $0 += delays } }
 
     /// In microseconds; nil where none was measured.
@@ -51,6 +63,7 @@ struct Counter {
     private let isStamped: Bool
     private let limit: Int
     private var events = 0
+    private var lostPayloads = 0
     private var bytes = 0
     private var delays: [UInt64] = []
 
@@ -58,7 +71,7 @@ struct Counter {
         self.tally = tally
         isLive = arguments.kind.hasWindow
         isStamped = arguments.kind == .lat || arguments.kind == .late
-        limit = arguments.events ?? .max
+        limit = arguments.limit ?? .max
     }
 
     /// Counts an event.
@@ -70,7 +83,17 @@ struct Counter {
         bytes += event.data.count
         if isLive { tally.add(1) }
         if isStamped, !isLive || tally.isInWindow { stamp(event.data) }
-        return events < limit
+        return events + lostPayloads < limit
+    }
+
+    /// Counts payloads that the owner was told it lost.
+    ///
+    /// - Parameter count: How many.
+    /// - Returns: Whether more are to be counted.
+    mutating func lost(_ count: Int) -> Bool {
+        lostPayloads += count
+        tally.lost(count)
+        return events + lostPayloads < limit
     }
 
     /// `{"t":` and nineteen digits: the sender's clock.

@@ -1,11 +1,16 @@
 // A client of the load server: how much CPU, time and memory a stream's payloads cost on their way to a loop.
 //
-// Prints one line: RESULT key=value ...
+// Prints one line: RESULT key=value ... Fails where a stream did, or had other events than its URL asks for.
+
+internal import Glibc
 
 guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {
-    print(Arguments.usage)
-    throw ExitFailure()
+    complain(Arguments.usage)
+    exit(2)
 }
-try await Run(arguments).measure()
-
-struct ExitFailure: Error {}
+do {
+    guard try await Run(arguments).measure() else { exit(1) }
+} catch {
+    complain("stream: \(error)")
+    exit(1)
+}
