@@ -71,8 +71,8 @@ def cases(quick):
         made.append(Case(f"trickle {connections} x {rate}", "trickle", query, clients, None, connections, window))
     query = "size=200&rate=10&hello=1"
     made.append(Case("trickle 10000 x 10", "trickle", query, [COUNT, SEQUENCE], None, 10000, window))
-    made.append(Case("lat", "lat", "size=200&rate=1000&ts=1&n=2000", [COUNT, SEQUENCE, ONE], 2000))
-    made.append(Case("late 10000 x 1", "late", "size=200&rate=1&ts=1&hello=1", [COUNT, SEQUENCE], None, 10000, window))
+    made.append(Case("lat", "lat", "size=200&rate=1000&ts=sent&n=2000", [COUNT, SEQUENCE, ONE], 2000))
+    made.append(Case("late 10000 x 1", "late", "size=200&rate=1&ts=due&hello=1", [COUNT, SEQUENCE], None, 10000, window))
     made.append(Case("idle 10000", "trickle", "idle=1", [SEQUENCE], None, 10000, 10))
     return made
 

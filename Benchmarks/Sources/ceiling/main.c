@@ -7,7 +7,7 @@
 //   blast    until every body ends; figures over the whole run
 //   trickle  figures over a window of SECONDS (default 5), half a second after all CONNECTIONS (default 1) answered
 //   lat      as blast; payloads carry the time they were sent at
-//   late     as trickle; the same
+//   late     as trickle; payloads carry the time they were due at
 //   -B       CURLOPT_BUFFERSIZE; default 256 KiB for a blast, libcurl's own otherwise
 //
 // One thread: curl_multi_socket_action(3) under epoll_wait(2), lines found by memchr(3). Knows the fields `data` and

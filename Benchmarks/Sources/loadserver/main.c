@@ -4,18 +4,25 @@
 //
 // Prints "listening on 127.0.0.1:PORT" once it accepts. One thread, one epoll(7) instance.
 //
-// GET /sse?size=50&n=0&rate=0&batch=0&ts=0&te=chunked&hello=0&idle=0&nl=lf
+// GET /sse?size=50&n=0&rate=0&batch=0&ts=0&te=chunked&hello=0&idle=0&nl=lf&id=0
 //   size   bytes of each payload, 2 to 64 MiB
 //   n      events after which the body ends, at a rate by whole batches; 0 for no end
 //   rate   events a second of this connection; 0 for as fast as the socket takes them
 //   batch  events of one chunk; 0 for one at a rate, and for about 16 KB of them without
-//   ts     1: the payload begins by {"t": and nineteen digits, the nanoseconds of CLOCK_MONOTONIC when it was sent
+//   ts     sent | due: the payload begins by {"t": and nineteen digits, the nanoseconds of CLOCK_MONOTONIC when it was
+//          sent, or should have been
 //   te     chunked | close: how the body ends
 //   hello  1: at a rate, a comment at once, so that a client knows that its stream is open
 //   idle   1: a comment, then nothing more
 //   nl     lf | crlf: what a line ends by
+//   id     1: each event has an id line, of ten digits
+// POST is answered as GET: the body is passed over.
 //
-// What is sent without a rate is written once and sent again and again, so that the sender costs the kernel's copy.
+// GET /stats   one line: events=N skipped=N, of all connections at a rate since the start. Skipped is what was due while
+//              the socket was full of what came before.
+//
+// What is sent without a rate is written once and sent again and again, so that the sender costs the kernel's copy. Its
+// payloads differ from event to event, until it begins anew.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -64,7 +71,7 @@ static void *must(void *memory) {
 // How a stream's events look.
 struct form {
     size_t size, batch;
-    bool chunked, stamped, crlf;
+    bool chunked, stamped, crlf, numbered;
 };
 
 // Events written once: chunks of one length, one after the other. Kept for ever, since few forms are asked for.
@@ -81,18 +88,20 @@ static struct text *texts;
 
 static bool same(const struct form *a, const struct form *b) {
     return a->size == b->size && a->batch == b->batch && a->chunked == b->chunked && a->stamped == b->stamped
-        && a->crlf == b->crlf;
+        && a->crlf == b->crlf && a->numbered == b->numbered;
 }
 
-// Writes one event; returns its length. `stamp` becomes the place of its digits.
-static size_t write_event(char *to, const struct form *form, size_t *stamp) {
+// Writes one event; returns its length, which is the same for all numbers. `stamp` becomes the place of its digits.
+static size_t write_event(char *to, const struct form *form, size_t number, size_t *stamp) {
     const char *end_of_line = form->crlf ? "\r\n" : "\n";
     const char *head = form->stamped ? "{\"t\":0000000000000000000,\"d\":\"" : form->size >= 24 ? "{\"data\":{\"v\":\"" : "\"";
     const char *tail = form->stamped ? "\"}" : form->size >= 24 ? "\"}}" : "\"";
-    size_t start = (size_t)sprintf(to, "event: next%sdata: ", end_of_line);
+    size_t start = 0;
+    if (form->numbered) start += (size_t)sprintf(to, "id: %010zu%s", number % 10000000000, end_of_line);
+    start += (size_t)sprintf(to + start, "event: next%sdata: ", end_of_line);
     size_t length = start + (size_t)sprintf(to + start, "%s", head);
     *stamp = start + strlen("{\"t\":");
-    for (size_t fill = 0; length < start + form->size - strlen(tail); fill++) to[length++] = (char)('a' + fill % 26);
+    for (size_t fill = number; length < start + form->size - strlen(tail); fill++) to[length++] = (char)('a' + fill % 26);
     return length + (size_t)sprintf(to + length, "%s%s%s", tail, end_of_line, end_of_line);
 }
 
@@ -104,7 +113,7 @@ static struct text *text_of(const struct form *form, bool repeated) {
     char *event = must(malloc(form->size + 128));
     struct text *text = must(calloc(1, sizeof *text));
     text->form = *form;
-    text->event_length = write_event(event, form, &text->stamp);
+    text->event_length = write_event(event, form, 0, &text->stamp);
     size_t content = text->event_length * form->batch;
     char head[32] = "";
     if (form->chunked) sprintf(head, "%zx\r\n", content);
@@ -115,7 +124,11 @@ static struct text *text_of(const struct form *form, bool repeated) {
     char *to = text->bytes = must(malloc(text->chunk_length * text->chunks));
     for (size_t chunk = 0; chunk < text->chunks; chunk++) {
         to = mempcpy(to, head, strlen(head));
-        for (size_t count = 0; count < form->batch; count++) to = mempcpy(to, event, text->event_length);
+        for (size_t count = 0; count < form->batch; count++) {
+            size_t unused;
+            write_event(event, form, chunk * form->batch + count, &unused);
+            to = mempcpy(to, event, text->event_length);
+        }
         to = mempcpy(to, tail, strlen(tail));
     }
     free(event);
@@ -130,7 +143,7 @@ enum phase { ASKING, BLASTING, TICKING, QUIET, CLOSING };
 struct connection {
     int socket;
     enum phase phase;
-    bool wants_out, keeps_alive, chunked;
+    bool wants_out, keeps_alive, chunked, stamps_due;
     char *request;
     size_t request_length;
     // Bytes that the socket has not taken, before anything else.
@@ -150,6 +163,7 @@ struct connection {
 
 static int poller;
 static struct connection *closed;
+static uint64_t ticked, skipped;
 
 // Those at a rate, the earliest due first.
 static struct connection **heap;
@@ -295,19 +309,24 @@ static void stamp(char *digits, uint64_t time) {
     for (int place = STAMP_DIGITS - 1; place >= 0; place--, time /= 10) digits[place] = (char)('0' + time % 10);
 }
 
-// Sends what is due; an event that finds the socket full is left out.
+// Sends what is due; an event that finds the socket full is left out, and counted.
 static void tick(struct connection *connection, double time) {
     struct text *text = connection->text;
     size_t batch = text->form.batch;
     for (int turn = 0; connection->due <= time && turn < 64; turn++) {
+        uint64_t due = (uint64_t)connection->due;
         connection->due += connection->interval;
-        if (connection->pending) continue;
+        if (connection->pending) {
+            skipped += batch;
+            continue;
+        }
         if (text->form.stamped) {
-            uint64_t sent = now();
-            for (size_t event = 0; event < batch; event++) stamp(text->bytes + text->stamp + event * text->event_length, sent);
+            uint64_t stamped = connection->stamps_due ? due : now();
+            for (size_t event = 0; event < batch; event++) stamp(text->bytes + text->stamp + event * text->event_length, stamped);
         }
         if (!send_all(connection, text->bytes, text->chunk_length)) return;
         connection->sent += batch;
+        ticked += batch;
         if (!connection->limit || connection->sent < connection->limit) continue;
         if (connection->chunked && !send_all(connection, "0\r\n\r\n", 5)) return;
         unschedule(connection);
@@ -347,6 +366,13 @@ static bool says(const char *query, const char *key, const char *word) {
 
 static void answer(struct connection *connection, const char *target) {
     const char *query = strchr(target, '?');
+    if (!strcmp(target, "/stats")) {
+        char line[64], answer[192];
+        int length = sprintf(line, "events=%llu skipped=%llu\n", (unsigned long long)ticked, (unsigned long long)skipped);
+        length = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", length, line);
+        send_all(connection, answer, (size_t)length);
+        return;
+    }
     if (strncmp(target, "/sse", 4) || (target[4] && target[4] != '?')) {
         const char *missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
         send_all(connection, missing, strlen(missing));
@@ -360,18 +386,20 @@ static void answer(struct connection *connection, const char *target) {
         .size = number_of(query, "size", 50),
         .batch = number_of(query, "batch", 0),
         .chunked = !says(query, "te", "close"),
-        .stamped = number_of(query, "ts", 0),
+        .stamped = says(query, "ts", "sent") || says(query, "ts", "due"),
         .crlf = says(query, "nl", "crlf"),
+        .numbered = number_of(query, "id", 0),
     };
     if (form.size < 2) form.size = 2;
     if (form.stamped && form.size < MIN_STAMPED) form.size = MIN_STAMPED;
     if (form.size > MAX_PAYLOAD) form.size = MAX_PAYLOAD;
-    if (!form.batch) form.batch = rate ? 1 : BATCH_BYTES / (form.size + 21);
+    if (!form.batch) form.batch = rate ? 1 : BATCH_BYTES / (form.size + 21 + (form.numbered ? 15 : 0));
     if (!form.batch) form.batch = 1;
     if (limit && form.batch > limit) form.batch = limit;
     if (form.batch > MAX_PAYLOAD / form.size) form.batch = MAX_PAYLOAD / form.size;
 
     connection->chunked = form.chunked;
+    connection->stamps_due = says(query, "ts", "due");
     connection->limit = limit;
     connection->sent = 0;
     char head[512];
