@@ -168,7 +168,7 @@ struct Run: Sendable {
         line += " ev_s=\(Double(events) / wall) mb_s=\(Double(transport.counters.bytesReceived) / 1e6 / wall)"
         line += " cpu_per_m=\(events == 0 ? 0 : cpu / Double(events) * 1e6)"
         line += " rss0_kb=\(residentBefore) rss1_kb=\(resident) threads=\(processStatus("Threads"))"
-        line += " lost=\(tally.lostPayloads) failures=\(tally.failures)"
+        line += " sum=\(tally.sum) lost=\(tally.lostPayloads) failures=\(tally.failures)"
         if let delays = tally.delays {
             line += " p50_us=\(delays.median) p99_us=\(delays.p99) max_us=\(delays.maximum)"
         }

@@ -15,6 +15,7 @@ final class Tally: Sendable {
 
     private let eventCount = Atomic<Int>(0)
     private let lostCount = Atomic<Int>(0)
+    private let sumOfBytes = Atomic<UInt64>(0)
     private let failureCount = Atomic<Int>(0)
     private let hasBegun = Atomic<Bool>(false)
     private let hasEnded = Atomic<Bool>(false)
@@ -22,6 +23,9 @@ final class Tally: Sendable {
     private let nanoseconds = Mutex<[UInt64]>([])
 
     var events: Int { eventCount.load(ordering: .relaxed) }
+    /// A byte of each payload, its middle one, as the ceilings add it up.
+    var sum: UInt64 { sumOfBytes.load(ordering: .relaxed) }
+
     var lostPayloads: Int { lostCount.load(ordering: .relaxed) }
     var failures: Int { failureCount.load(ordering: .relaxed) }
 
@@ -30,6 +34,7 @@ final class Tally: Sendable {
 
     func begin() { hasBegun.store(true, ordering: .relaxed) }
     func add(_ count: Int) { eventCount.add(count, ordering: .relaxed) }
+    func add(sum: UInt64) { sumOfBytes.add(sum, ordering: .relaxed) }
     func lost(_ count: Int) { lostCount.add(count, ordering: .relaxed) }
 
     /// The window is over: what ends from now on has been told to.
@@ -64,7 +69,7 @@ struct Counter {
     private let limit: Int
     private var events = 0
     private var lostPayloads = 0
-    private var bytes = 0
+    private var sum: UInt64 = 0
     private var delays: [UInt64] = []
 
     init(_ tally: Tally, _ arguments: Arguments) {
@@ -80,7 +85,8 @@ struct Counter {
     /// - Returns: Whether more are to be counted.
     mutating func took(_ event: borrowing ServerSentEvent) -> Bool {
         events += 1
-        bytes += event.data.count
+        let data = event.data
+        if data.count > 0 { sum &+= UInt64(data.bytes[data.bytes.startIndex + data.count / 2]) }
         if isLive { tally.add(1) }
         if isStamped, !isLive || tally.isInWindow { stamp(event.data) }
         return events + lostPayloads < limit
@@ -107,6 +113,7 @@ struct Counter {
     /// Adds the loop's counts to all.
     func end() {
         if !isLive { tally.add(events) }
+        tally.add(sum: sum)
         if isStamped { tally.add(delays: delays) }
     }
 }
