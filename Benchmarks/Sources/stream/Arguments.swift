@@ -25,9 +25,12 @@ struct Arguments {
     /// Owners of each subscription; nil for the transport's own sequence.
     var deliveries: Int?
     var onLoop = false
+    /// GraphQL over SSE, its results undecoded; else plain events.
+    var isGraphQL = false
 
     static let usage = """
         usage: stream blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-e EVENTS] [--deliveries OWNERS] [--on-loop]
+                      [--graphql]
         """
 
     init?(_ words: [String]) {
@@ -39,6 +42,8 @@ struct Arguments {
             switch word {
             case "--on-loop":
                 onLoop = true
+            case "--graphql":
+                isGraphQL = true
             case "-n", "-s", "-e", "--deliveries":
                 guard let value = rest.popFirst().flatMap(Double.init), value > 0 else { return nil }
                 switch word {

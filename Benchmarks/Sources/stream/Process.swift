@@ -8,13 +8,15 @@ struct Moment {
     var wall: Double
     /// Seconds of CPU, user and system.
     var cpu: Double
+    /// How often a thread went to sleep by itself, those that are gone too.
+    var switches: Int
 
     static var now: Moment {
         var usage = rusage()
         getrusage(RUSAGE_SELF_NUMBER, &usage)
         let user = Double(usage.ru_utime.tv_sec) + Double(usage.ru_utime.tv_usec) / 1e6
         let system = Double(usage.ru_stime.tv_sec) + Double(usage.ru_stime.tv_usec) / 1e6
-        return Moment(wall: Double(monotonicNanoseconds()) / 1e9, cpu: user + system)
+        return Moment(wall: Double(monotonicNanoseconds()) / 1e9, cpu: user + system, switches: Int(usage.ru_nvcsw))
     }
 }
 

@@ -3,16 +3,18 @@
 internal import CurlSSETransport
 internal import SubscriptionRuntime
 
-struct Run: Sendable {
+struct Run<D: Measured>: Sendable {
     let arguments: Arguments
-    let transport: EventSourceTransport
-    let environment: SubscriptionEnvironment<EventSourceRequest, ServerSentEvent>
+    let dialect: D
+    let transport: CurlTransport<D>
+    let environment: SubscriptionEnvironment<D.Request, D.Payload>
     let tally = Tally()
     let residentBefore = processStatus("VmRSS")
 
-    init(_ arguments: Arguments) throws {
+    init(_ arguments: Arguments, _ dialect: D) throws {
         self.arguments = arguments
-        transport = try EventSourceTransport(arguments.url, dialect: EventSource())
+        self.dialect = dialect
+        transport = try CurlTransport(arguments.url, dialect: dialect)
         environment = SubscriptionEnvironment(transport: Reading(transport: transport, onLoop: arguments.onLoop))
     }
 
@@ -97,8 +99,7 @@ struct Run: Sendable {
     }
 
     private func start(_ number: Int, in group: inout TaskGroup<Void>) {
-        // Each its own request, so that no two share a stream.
-        let request = EventSourceRequest(target: arguments.connections > 1 ? "?client=\(number)" : "")
+        let request = dialect.request(number: number)
         for _ in 0..<(arguments.deliveries ?? 1) {
             group.addTask(executorPreference: arguments.onLoop ? transport.curlLoop.executor : nil) {
                 if arguments.deliveries == nil {
@@ -111,11 +112,11 @@ struct Run: Sendable {
     }
 
     /// Reads the transport's own sequence to its end.
-    func readSequence(_ request: EventSourceRequest) async {
+    func readSequence(_ request: D.Request) async {
         var counter = Counter(tally, arguments)
         do throws(SubscriptionFailure) {
             let stream = try await transport.open(request, resuming: nil)
-            for try await event in stream where !counter.took(event) { break }
+            for try await payload in stream where !counter.took(payload) { break }
             if arguments.kind.hasWindow { tally.failed("a stream completed inside the window") }
         } catch {
             note(error)
@@ -124,14 +125,14 @@ struct Run: Sendable {
     }
 
     /// Takes a subscription's deliveries until it has had all that were asked for.
-    func readDeliveries(_ request: EventSourceRequest) async {
+    func readDeliveries(_ request: D.Request) async {
         let handle = environment.handle(for: request)
         var counter = Counter(tally, arguments)
         do throws(SubscriptionEnd) {
             for try await delivery in handle.deliveries() {
                 switch delivery {
-                case .payload(let event):
-                    if !counter.took(event) { return counter.end() }
+                case .payload(let payload):
+                    if !counter.took(payload) { return counter.end() }
                 case .baseline(.lagged(let dropped)):
                     if !counter.lost(dropped) { return counter.end() }
                 case .baseline(.resumed):
@@ -167,6 +168,7 @@ struct Run: Sendable {
         line += " mb=\(Double(transport.counters.bytesReceived) / 1e6) wall=\(wall) cpu=\(cpu)"
         line += " ev_s=\(Double(events) / wall) mb_s=\(Double(transport.counters.bytesReceived) / 1e6 / wall)"
         line += " cpu_per_m=\(events == 0 ? 0 : cpu / Double(events) * 1e6)"
+        line += " wakeups_s=\(Double(last.switches - first.switches) / wall)"
         line += " rss0_kb=\(residentBefore) rss1_kb=\(resident) threads=\(processStatus("Threads"))"
         line += " sum=\(tally.sum) lost=\(tally.lostPayloads) failures=\(tally.failures)"
         if let delays = tally.delays {

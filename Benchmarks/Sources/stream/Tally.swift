@@ -81,14 +81,15 @@ struct Counter {
 
     /// Counts an event.
     ///
-    /// - Parameter event: The event.
+    /// - Parameter payload: The event.
     /// - Returns: Whether more are to be counted.
-    mutating func took(_ event: borrowing ServerSentEvent) -> Bool {
+    @inline(__always)
+    mutating func took(_ payload: borrowing some Carrier) -> Bool {
         events += 1
-        let data = event.data
+        let data = payload.carried
         if data.count > 0 { sum &+= UInt64(data.bytes[data.bytes.startIndex + data.count / 2]) }
         if isLive { tally.add(1) }
-        if isStamped, !isLive || tally.isInWindow { stamp(event.data) }
+        if isStamped, !isLive || tally.isInWindow { stamp(data) }
         return events + lostPayloads < limit
     }
 

@@ -2,6 +2,7 @@
 //
 // Prints one line: RESULT key=value ... Fails where a stream did, or had other events than its URL asks for.
 
+internal import CurlSSETransport
 internal import Glibc
 
 guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {
@@ -9,7 +10,10 @@ guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {
     exit(2)
 }
 do {
-    guard try await Run(arguments).measure() else { exit(1) }
+    let isGood =
+        arguments.isGraphQL
+        ? try await Run(arguments, GraphQLSSE()).measure() : try await Run(arguments, EventSource()).measure()
+    guard isGood else { exit(1) }
 } catch {
     complain("stream: \(error)")
     exit(1)
