@@ -20,6 +20,8 @@ struct Arguments {
     var url = ""
     var connections = 1
     var seconds = 5.0
+    /// Between the last opening and the window.
+    var pause = 0.5
     /// Events of each stream after which it is left; nil for when the body ends.
     var limit: Int?
     /// Owners of each subscription; nil for the transport's own sequence.
@@ -29,8 +31,9 @@ struct Arguments {
     var isGraphQL = false
 
     static let usage = """
-        usage: stream blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-e EVENTS] [--deliveries OWNERS] [--on-loop]
-                      [--graphql]
+        usage: stream blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-w SECONDS] [-e EVENTS]
+                      [--deliveries OWNERS] [--on-loop] [--graphql]
+          -s  how long a window is; -w  how long after the last opening it begins; -e  leave each stream after so many
         """
 
     init?(_ words: [String]) {
@@ -44,11 +47,12 @@ struct Arguments {
                 onLoop = true
             case "--graphql":
                 isGraphQL = true
-            case "-n", "-s", "-e", "--deliveries":
+            case "-n", "-s", "-w", "-e", "--deliveries":
                 guard let value = rest.popFirst().flatMap(Double.init), value > 0 else { return nil }
                 switch word {
                 case "-n": connections = Int(value)
                 case "-s": seconds = value
+                case "-w": pause = value
                 case "-e": limit = Int(value)
                 default: deliveries = Int(value)
                 }

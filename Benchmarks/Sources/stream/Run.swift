@@ -35,7 +35,7 @@ struct Run<D: Measured>: Sendable {
             if hasWindow {
                 let clock = ContinuousClock()
                 // What the openings left behind is none of the window's.
-                try? await clock.sleep(for: .milliseconds(500))
+                try? await clock.sleep(for: .seconds(arguments.pause))
                 first = Moment.now
                 tally.begin()
                 let before = tally.events
