@@ -107,7 +107,8 @@ def cases(quick):
         clients = [COUNT, SEQUENCE] + ([ONE] if rate == 1 else [])
         more = {"connections": 10000, "rate": rate, "seconds": window}
         made.append(Case(f"late 10000 x {rate}", "late", query, clients, **more))
-    first, still = (10, 5) if quick else (60, 20)
+    # The second begins when what the openings left to be done later is done.
+    first, still = 10 if quick else 60, 15
     made.append(Case("idle 10000", "trickle", "idle=1", [SEQUENCE], connections=10000, seconds=first))
     made.append(Case("still 10000", "trickle", "idle=1", [SEQUENCE], connections=10000, seconds=still, pause=20))
     return made
