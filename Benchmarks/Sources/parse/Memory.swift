@@ -34,3 +34,10 @@ func processUse() -> (user: Double, system: Double, faults: Int) {
     func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
     return (seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_minflt)
 }
+
+/// This process's time on a processor, to the nanosecond.
+func processorSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}

@@ -3,7 +3,7 @@
 //
 //     swift run -c release --package-path Benchmarks parse speed | event | linear | memory LINE-BEGINNING | count PAYLOAD EVENTS ROUNDS
 //
-// One thread. Each figure is the best of several rounds: what the code can do, not what the neighbours leave.
+// One thread, processor time. What is compared runs in turn, in every round; figures are medians, ratios those of the rounds' own.
 
 import CurlSSETransport
 
@@ -46,14 +46,6 @@ func stream(payload: Int, total: Int) -> [UInt8] {
     bytes.reserveCapacity(total)
     repeat { bytes += head + filler + tail } while bytes.count + payload + 64 < total
     return bytes
-}
-
-/// Seconds of the fastest of some rounds.
-func best(of rounds: Int, _ body: () -> Void) -> Double {
-    (0..<rounds).map { _ in
-        let time = ContinuousClock().measure(body)
-        return Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
-    }.min() ?? .infinity
 }
 
 /// Calls `body` for each chunk of a stream.
@@ -114,23 +106,55 @@ extension Double {
     }
 }
 
+/// Processor seconds that each of some bodies takes, round by round: all of them in turn, so that what disturbs a round is in all.
+func interleaved(_ rounds: Int, _ bodies: [() -> Void]) -> [[Double]] {
+    var times = bodies.map { _ in [Double]() }
+    for body in bodies { body() }
+    for _ in 0..<rounds {
+        for (place, body) in bodies.enumerated() {
+            let before = processorSeconds()
+            body()
+            times[place].append(processorSeconds() - before)
+        }
+    }
+    return times
+}
+
+func median(_ values: [Double]) -> Double {
+    values.sorted()[values.count / 2]
+}
+
+/// The median of the rounds' own ratios.
+func ratio(_ left: [Double], _ right: [Double]) -> Double {
+    median(zip(left, right).map { $0 / $1 })
+}
+
 func measureSpeed() {
-    print("| payload | chunk | looked ns | splitter ns | ratio | kept GB/s | kept ns | copying splitter ns | ratio |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(
+        "| payload | chunk | looked ns | splitter ns | looked / splitter | kept ns | kept GB/s | copying splitter ns "
+            + "| kept / copying | kept / splitter |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for payload in [50, 200, 2048, 65536] {
         let bytes = stream(payload: payload, total: 8 << 20)
+        let events = parse(bytes, chunk: bytes.count)
         for size in [16 << 10, 128 << 10, bytes.count] {
-            var events = 0
-            let kept = best(of: 15) { events = parse(bytes, chunk: size) }
-            let looked = best(of: 15) { precondition(look(bytes, chunk: size) == events) }
-            let bare = best(of: 15) { precondition(split(bytes, chunk: size, copies: false) == events) }
-            let copying = best(of: 15) { precondition(split(bytes, chunk: size, copies: true) == events) }
-            func each(_ seconds: Double) -> String { (seconds * 1e9 / Double(events)).rounded(to: 0) }
+            let times = interleaved(
+                15,
+                [
+                    { precondition(look(bytes, chunk: size) == events) },
+                    { precondition(split(bytes, chunk: size, copies: false) == events) },
+                    { precondition(parse(bytes, chunk: size) == events) },
+                    { precondition(split(bytes, chunk: size, copies: true) == events) },
+                ]
+            )
+            let (looked, bare, kept, copying) = (times[0], times[1], times[2], times[3])
+            func each(_ seconds: [Double]) -> String { (median(seconds) * 1e9 / Double(events)).rounded(to: 1) }
             print(
                 "| \(payload) | \(size == bytes.count ? "whole" : "\(size >> 10) KiB") "
-                    + "| \(each(looked)) | \(each(bare)) | \((looked / bare).rounded(to: 2)) "
-                    + "| \((Double(bytes.count) / kept / 1e9).rounded(to: 2)) | \(each(kept)) "
-                    + "| \(each(copying)) | \((kept / copying).rounded(to: 2)) |"
+                    + "| \(each(looked)) | \(each(bare)) | \(ratio(looked, bare).rounded(to: 3)) "
+                    + "| \(each(kept)) | \((Double(bytes.count) / median(kept) / 1e9).rounded(to: 2)) "
+                    + "| \(each(copying)) | \(ratio(kept, copying).rounded(to: 3)) | \(ratio(kept, bare).rounded(to: 3)) |"
             )
         }
     }
@@ -140,12 +164,12 @@ func measureLinearity() {
     func row(_ name: String, _ chunk: Int, _ make: (Int) -> [UInt8], _ size: Int) {
         let whole = make(size)
         let double = make(2 * size)
-        let one = best(of: 3) { parse(whole, chunk: chunk) }
-        let two = best(of: 3) { parse(double, chunk: chunk) }
+        let times = interleaved(5, [{ parse(whole, chunk: chunk) }, { parse(double, chunk: chunk) }])
+        let one = median(times[0])
         let chunkName = chunk == .max ? "whole" : "\(chunk) B"
         print(
             "| \(name) | \(size >> 10) KiB | \(chunkName) | \((one * 1e3).rounded(to: 2)) "
-                + "| \((one * 1e9 / Double(size)).rounded(to: 3)) | \((two / one).rounded(to: 2)) |"
+                + "| \((one * 1e9 / Double(size)).rounded(to: 3)) | \(ratio(times[1], times[0]).rounded(to: 2)) |"
         )
     }
     func fill(_ unit: String, head: String = "", tail: String = "\n\n") -> (Int) -> [UInt8] {
