@@ -27,13 +27,16 @@ struct Arguments {
     /// Owners of each subscription; nil for the transport's own sequence.
     var deliveries: Int?
     var onLoop = false
+    /// Seconds of silence before TCP asks whether the server is there; nil for the library's default.
+    var keepalive: Double?
     /// GraphQL over SSE, its results undecoded; else plain events.
     var isGraphQL = false
 
     static let usage = """
-        usage: stream blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-w SECONDS] [-e EVENTS]
-                      [--deliveries OWNERS] [--on-loop] [--graphql]
-          -s  how long a window is; -w  how long after the last opening it begins; -e  leave each stream after so many
+        usage: stream blast|trickle|lat|late URL [-n CONNECTIONS] [-s SECONDS] [-w SECONDS] [-k SECONDS]
+                      [-e EVENTS] [--deliveries OWNERS] [--on-loop] [--graphql]
+          -s  how long a window is                      -w  how long after the last opening it begins
+          -k  silence before TCP's first keepalive      -e  events after which each stream is left
         """
 
     init?(_ words: [String]) {
@@ -47,12 +50,13 @@ struct Arguments {
                 onLoop = true
             case "--graphql":
                 isGraphQL = true
-            case "-n", "-s", "-w", "-e", "--deliveries":
+            case "-n", "-s", "-w", "-k", "-e", "--deliveries":
                 guard let value = rest.popFirst().flatMap(Double.init), value > 0 else { return nil }
                 switch word {
                 case "-n": connections = Int(value)
                 case "-s": seconds = value
                 case "-w": pause = value
+                case "-k": keepalive = value
                 case "-e": limit = Int(value)
                 default: deliveries = Int(value)
                 }

@@ -14,7 +14,9 @@ struct Run<D: Measured>: Sendable {
     init(_ arguments: Arguments, _ dialect: D) throws {
         self.arguments = arguments
         self.dialect = dialect
-        transport = try CurlTransport(arguments.url, dialect: dialect)
+        var configuration = Configuration()
+        if let keepalive = arguments.keepalive { configuration.keepaliveIdle = .seconds(keepalive) }
+        transport = try CurlTransport(arguments.url, dialect: dialect, configuration: configuration)
         environment = SubscriptionEnvironment(transport: Reading(transport: transport, onLoop: arguments.onLoop))
     }
 
