@@ -100,13 +100,13 @@ def cases(quick):
                 Case(f"other {size} {other}", "blast", query, [COPY, SEQUENCE], events=events[size], graphql=graphql)
             )
     for connections, rate in SPREADS + ((10000, 10),):
-        query = f"size=200&rate={rate}&hello=1"
+        query = f"size=200&rate={rate}&hello=1&after={connections}"
         more = {"connections": connections, "rate": rate, "seconds": window}
         made.append(Case(f"trickle {connections} x {rate}", "trickle", query, [COUNT, SEQUENCE, ONE], **more))
     events = 2000 if quick else 6000
     made.append(Case("lat", "lat", f"size=200&rate=1000&ts=sent&n={events}", [COUNT, SEQUENCE, ONE], events=events))
     for rate in (1, 10):
-        query = f"size=200&rate={rate}&ts=due&hello=1"
+        query = f"size=200&rate={rate}&ts=due&hello=1&after=10000"
         clients = [COUNT, SEQUENCE] + ([ONE] if rate == 1 else [])
         more = {"connections": 10000, "rate": rate, "seconds": window}
         made.append(Case(f"late 10000 x {rate}", "late", query, clients, **more))
@@ -371,8 +371,8 @@ def kept_up(results, name, client):
 
 KEPT_UP = ["events/s", "% of asked", "skipped"]
 SKIPPED = (
-    "\n\"Skipped\" is what the server left out since the stream's socket was full, from the first opening on; below "
-    f"{PUNCTUAL} %\nof the events asked for a row says so.\n"
+    "\n\"Skipped\" is what the server left out since the stream's socket was full; below "
+    f"{PUNCTUAL} % of the events asked for\na row says so.\n"
 )
 
 

@@ -4,7 +4,7 @@
 //
 // Prints "listening on 127.0.0.1:PORT" once it accepts. One thread, one epoll(7) instance.
 //
-// GET /sse?size=50&n=0&rate=0&batch=0&ts=0&te=chunked&hello=0&idle=0&nl=lf&id=0
+// GET /sse?size=50&n=0&rate=0&batch=0&ts=0&te=chunked&hello=0&idle=0&nl=lf&id=0&after=0
 //   size   bytes of each payload, 2 to 64 MiB
 //   n      events after which the body ends, at a rate by whole batches; 0 for no end
 //   rate   events a second of this connection; 0 for as fast as the socket takes them
@@ -13,6 +13,7 @@
 //          sent, or should have been
 //   te     chunked | close: how the body ends
 //   hello  1: at a rate, a comment at once, so that a client knows that its stream is open
+//   after  streams at a rate that must be open before any of them is sent events: openings have the server to themselves
 //   idle   1: a comment, then nothing more
 //   nl     lf | crlf: what a line ends by
 //   id     1: each event has an id line, of ten digits
@@ -26,6 +27,7 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -203,6 +205,16 @@ static void unschedule(struct connection *connection) {
     struct connection *last = heap[heap_count--];
     connection->place = 0;
     if (last != connection) sift(last, place);
+}
+
+// All that wait for the last of them to open begin, each at its own phase, so that streams do not tick together.
+static void begin_all(void) {
+    size_t all = heap_count;
+    for (heap_count = 0; heap_count < all;) {
+        struct connection *connection = heap[++heap_count];
+        if (connection->due == INFINITY) connection->due = (double)now() + connection->interval * drand48();
+        sift(connection, heap_count);
+    }
 }
 
 static void close_connection(struct connection *connection) {
@@ -416,9 +428,9 @@ static void answer(struct connection *connection, const char *target) {
         connection->text = text_of(&form, false);
         connection->phase = TICKING;
         connection->interval = 1e9 * (double)form.batch / (double)rate;
-        // Its own phase, so that streams do not tick together.
-        connection->due = (double)now() + connection->interval * drand48();
+        connection->due = INFINITY;
         schedule(connection);
+        if (heap_count >= number_of(query, "after", 0)) begin_all();
     } else {
         connection->text = text_of(&form, true);
         connection->phase = BLASTING;
