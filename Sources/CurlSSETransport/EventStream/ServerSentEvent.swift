@@ -141,7 +141,7 @@ public struct EventData: Sendable {
     }
 
     /// The bytes, not copied: the slice keeps the shared buffer alive.
-    public var bytes: ArraySlice<UInt8> { buffer[start..<start + count] }
+    @inlinable public var bytes: ArraySlice<UInt8> { buffer[start..<start + count] }
 
     /// The bytes as text, made anew at each call; what is not UTF-8 becomes U+FFFD.
     public var text: String { String(decoding: bytes, as: UTF8.self) }
