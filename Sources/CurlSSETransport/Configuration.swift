@@ -52,7 +52,8 @@ public struct Configuration: Sendable {
 
     /// How long a connection may be quiet before TCP asks whether the peer is there (`TCP_KEEPIDLE`, tcp(7)).
     ///
-    /// Whole seconds, a fraction is rounded up. 1 s to 32767 s. Default: 30 s.
+    /// About: each connection has from a half to one and a half of it, by chance, so that thousands that were made
+    /// together do not ask together. Whole seconds, a fraction is rounded up. 1 s to 32767 s. Default: 30 s.
     public var keepaliveIdle: Duration = .seconds(30)
 
     /// How long TCP waits between two such questions (`TCP_KEEPINTVL`, tcp(7)).
@@ -67,7 +68,8 @@ public struct Configuration: Sendable {
 
     /// How long sent bytes may stay unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)).
     ///
-    /// 1 ms to 1 hour. Default: 30 s.
+    /// Never less than the keepalive takes, from the first silence to the last question that stays unanswered: past it
+    /// Linux takes a peer for dead that does not answer one. 1 ms to 1 hour. Default: 30 s, so in effect 45 s to 75 s.
     public var tcpUserTimeout: Duration = .seconds(30)
 
     // MARK: The way to the server

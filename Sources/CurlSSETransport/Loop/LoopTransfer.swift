@@ -194,6 +194,15 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
         options.body = opening.keepsBody ? plan.request.body : nil
         options.looksUpAnew = looksUpAnew
         options.connectsAnew = connectsAnew
+        let keepalive = Keepalive(
+            idle: options.keepaliveIdle,
+            interval: options.keepaliveInterval,
+            probes: Int(socketOptions.keepaliveProbes),
+            userTimeout: Int(terms.socketOptions.userTimeout),
+            chance: .random(in: 0..<1)
+        )
+        options.keepaliveIdle = keepalive.idle
+        socketOptions.userTimeout = Int32(clamping: keepalive.userTimeout)
         if options.isHTTPS { files.apply(to: &options) }
         do {
             let easy = try EasyHandle.make(options, receiver: self)
