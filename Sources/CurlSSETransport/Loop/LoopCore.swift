@@ -47,6 +47,8 @@ final class LoopCore {
     private var deadlines = DeadlineHeap<LoopDeadline>()
     private var admission = Admission<Origin, UInt64>()
     private var transfers: [UInt64: LoopTransfer] = [:]
+    /// How many of them are open.
+    private var openCount = 0
     private var easies: [UInt: LoopTransfer] = [:]
     /// Who is on each connection that may be shared.
     private var sharers: [ConnectionName: Set<UInt64>] = [:]
@@ -133,8 +135,19 @@ final class LoopCore {
         if hasSeenAll() { fireDeadlines(by: waited) }
         if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
         settle()
-        curlTimerAt = multi.timeout.map { now &+ UInt64($0) * 1_000_000 }
+        curlTimerAt = multi.timeout.map { timer(in: UInt64($0) * 1_000_000) }
         flush()
+    }
+
+    /// When libcurl's timer is looked at.
+    ///
+    /// To the moment while anything is on its way to a stream. Beyond that libcurl only has left the limit of each
+    /// transfer's connecting, which it does not forget when it is connected: thousands are looked at together.
+    private func timer(in nanoseconds: UInt64) -> UInt64 {
+        let at = now &+ nanoseconds
+        guard nanoseconds > 0, openCount == transfers.count else { return at }
+        let rest = at % Self.timerStep
+        return rest == 0 ? at : at + Self.timerStep - rest
     }
 
     /// Whether each socket that had something when the wait began has been read since deadlines were looked at.
@@ -319,6 +332,9 @@ final class LoopCore {
 
     // MARK: Deadlines
 
+    /// What libcurl's timer is rounded up to where it is not pressing, in nanoseconds.
+    private static let timerStep: UInt64 = 500_000_000
+
     /// A second in nanoseconds.
     private static let second: UInt64 = 1_000_000_000
 
@@ -429,7 +445,10 @@ final class LoopCore {
         }
         disconnect(transfer)
         release(transfer)
-        if transfer.isOpen { counters.openStreams.add(-1) }
+        if transfer.isOpen {
+            openCount -= 1
+            counters.openStreams.add(-1)
+        }
         if case .failed(let failure) = ending {
             counters.failures.add(1)
             if case .network = failure {
@@ -513,6 +532,7 @@ final class LoopCore {
 
     /// The stream is open, and its silence has a deadline.
     func opened(_ transfer: LoopTransfer) {
+        openCount += 1
         counters.openStreams.add(1)
         arm(transfer)
     }
