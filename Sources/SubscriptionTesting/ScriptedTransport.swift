@@ -27,6 +27,11 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
         /// Whether every opening is accepted at once.
         public var acceptsAtOnce = false
 
+        /// Whether a stream is live no more as soon as the task that opened it is cancelled, also between two calls.
+        ///
+        /// For who opens in tasks that let go of their streams before they end, as the runtime does.
+        package var watchesTasks = false
+
         /// Makes a transport that listens, and waits for the test.
         ///
         /// - Parameters:
@@ -48,7 +53,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     private let detach: @Sendable (Payload) -> Payload
     private let onCancel: (@Sendable (Opening) -> Void)?
     private let state = Lock(State())
-    private let tally = ScriptedTally()
+    private let tally: ScriptedTally<Request>
 
     /// Runs the runtime's reading; nil for the global pool.
     public let driverExecutor: (any TaskExecutor)?
@@ -68,6 +73,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
         onCancel: (@Sendable (Opening) -> Void)? = nil
     ) {
         self.manner = manner
+        tally = ScriptedTally(watchesTasks: manner.watchesTasks)
         self.driverExecutor = driverExecutor
         self.detach = detach
         self.onCancel = onCancel
@@ -94,11 +100,17 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     /// How often `open` was called.
     public var opened: Int { tally.counts.opened }
 
-    /// How many calls wait for the test, to open or to bring more, that were not cancelled.
-    public var live: Int { tally.counts.live }
+    /// How many openings wait for the test and how many streams are open, that were not cancelled.
+    ///
+    /// A stream is from its opening on until it is let go of, its end is taken, or a call finds its task cancelled:
+    /// also while nobody reads it.
+    public var live: Int { tally.live }
 
     /// The most there ever were at once of ``live``.
     public var mostLive: Int { tally.counts.mostLive }
+
+    /// The most there ever were at once of ``live`` for one request; counted where tasks are watched.
+    package var mostLiveOfOne: Int { tally.counts.mostLiveOfOne }
 
     /// How many openings and streams there are that were not closed, cancelled or not.
     public var unclosed: Int { tally.counts.unclosed }
@@ -129,38 +141,81 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
 }
 
 /// What a scripted transport counts.
-final class ScriptedTally: Sendable {
+final class ScriptedTally<Request: Hashable & Sendable>: Sendable {
     struct Counts {
         var opened = 0
-        var live = 0
         var mostLive = 0
+        var mostLiveOfOne = 0
         var unclosed = 0
     }
 
-    private let state = Lock(Counts())
+    /// The task of one that is live, which lets go of it before its own end.
+    @safe private struct Caller: @unchecked Sendable {
+        var task: UnsafeCurrentTask?
 
-    var counts: Counts { state.withLock { $0 } }
+        var isUncancelled: Bool { unsafe task?.isCancelled == false }
+    }
+
+    private struct State {
+        var counts = Counts()
+        var live = 0
+        var lastPlace = 0
+        /// Those that are live, where tasks are watched.
+        var callers: [Request: [Int: Caller]] = [:]
+
+        var uncancelled: Int {
+            callers.values.reduce(0) { sum, callers in sum + callers.values.count(where: \.isUncancelled) }
+        }
+    }
+
+    private let watchesTasks: Bool
+    private let state = Lock(State())
+
+    init(watchesTasks: Bool) {
+        self.watchesTasks = watchesTasks
+    }
+
+    var counts: Counts { state.withLock { $0.counts } }
+
+    var live: Int { state.withLock { watchesTasks ? $0.uncancelled : $0.live } }
 
     func began() {
-        state.withLock { counts in
-            counts.opened += 1
-            counts.unclosed += 1
+        state.withLock { state in
+            state.counts.opened += 1
+            state.counts.unclosed += 1
         }
     }
 
-    func entered() {
-        state.withLock { counts in
-            counts.live += 1
-            counts.mostLive = max(counts.mostLive, counts.live)
+    /// The calling task opens.
+    ///
+    /// - Returns: What it leaves by.
+    func entered(_ request: Request) -> Int {
+        let caller = watchesTasks ? unsafe withUnsafeCurrentTask { unsafe Caller(task: $0) } : nil
+        return state.withLock { state in
+            state.live += 1
+            state.lastPlace += 1
+            if let caller {
+                state.callers[request, default: [:]][state.lastPlace] = caller
+                let ofOne = state.callers[request]?.values.count(where: \.isUncancelled) ?? 0
+                state.counts.mostLiveOfOne = max(state.counts.mostLiveOfOne, ofOne)
+            }
+            if state.live > state.counts.mostLive {
+                state.counts.mostLive = max(state.counts.mostLive, watchesTasks ? state.uncancelled : state.live)
+            }
+            return state.lastPlace
         }
     }
 
-    func left() {
-        state.withLock { $0.live -= 1 }
+    func left(_ request: Request, _ place: Int) {
+        state.withLock { state in
+            state.live -= 1
+            state.callers[request]?[place] = nil
+            if state.callers[request]?.isEmpty == true { state.callers[request] = nil }
+        }
     }
 
     func closed() {
-        state.withLock { $0.unclosed -= 1 }
+        state.withLock { $0.counts.unclosed -= 1 }
     }
 }
 
@@ -173,14 +228,16 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
 
     private struct State {
         var isAccepted = false
+        /// How the opening failed: nothing accepts it then.
+        var refusal: SubscriptionFailure?
         var items: [(payload: Payload, point: ResumePoint?)] = []
         var firstItem = 0
         var taken = 0
         var end: End?
         var isCancelled = false
         var isClosed = false
-        /// Whether a call waits, not cancelled.
-        var isLive = false
+        /// What it leaves the tally by, while it is live.
+        var place: Int?
         var asked: HandOver<Result<Void, SubscriptionFailure>>?
         var reader: CheckedContinuation<Void, Never>?
         var awaitingCancellation = Watchers<Void>()
@@ -194,7 +251,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     public let resuming: ResumePoint?
 
     private let isDeaf: Bool
-    private let tally: ScriptedTally
+    private let tally: ScriptedTally<Request>
     fileprivate let detach: @Sendable (Payload) -> Payload
     private let onCancel: (@Sendable (ScriptedOpening) -> Void)?
     private let state = Lock(State())
@@ -203,7 +260,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         request: Request,
         resuming: ResumePoint?,
         isDeaf: Bool,
-        tally: ScriptedTally,
+        tally: ScriptedTally<Request>,
         detach: @escaping @Sendable (Payload) -> Payload,
         onCancel: (@Sendable (ScriptedOpening) -> Void)?
     ) {
@@ -221,7 +278,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     /// Has `open` return; it has effect once, and none after a failure.
     public func accept() {
         let asked = state.withLock { state -> HandOver<Result<Void, SubscriptionFailure>>? in
-            guard !state.isAccepted, !state.isClosed else { return nil }
+            guard !state.isAccepted, state.refusal == nil, !state.isClosed else { return nil }
             state.isAccepted = true
             return state.asked.take()
         }
@@ -258,17 +315,14 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     ///
     /// - Parameter failure: What to throw.
     public func fail(_ failure: SubscriptionFailure) {
-        let asked = state.withLock { state -> HandOver<Result<Void, SubscriptionFailure>>? in
-            guard !state.isAccepted else { return nil }
-            if state.end == nil { state.end = .failed(failure) }
-            return state.asked.take()
+        let (isAccepted, asked) = state.withLock { state in
+            if !state.isAccepted, state.refusal == nil { state.refusal = failure }
+            return (state.isAccepted, state.isAccepted ? nil : state.asked.take())
         }
-        if let asked {
-            close()
-            asked.resume(returning: .failure(failure))
-        } else {
-            end(.failed(failure))
-        }
+        if isAccepted { return end(.failed(failure)) }
+        guard let asked else { return }
+        close()
+        asked.resume(returning: .failure(failure))
     }
 
     private func end(_ end: End) {
@@ -313,10 +367,9 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
     func answer() async throws(SubscriptionFailure) {
         let answer = await withTaskCancellationHandler {
             enter()
-            defer { leave() }
             return await HandOver.wait { asked in
                 let answer = state.withLock { state -> Result<Void, SubscriptionFailure>? in
-                    if case .failed(let failure) = state.end, !state.isAccepted { return .failure(failure) }
+                    if let refusal = state.refusal { return .failure(refusal) }
                     if state.isAccepted { return .success(()) }
                     if state.isCancelled, !isDeaf { return .failure(.network(CancellationError())) }
                     state.asked = asked
@@ -374,8 +427,6 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
 
     private func more() async {
         await withTaskCancellationHandler {
-            enter()
-            defer { leave() }
             await withCheckedContinuation { reader in
                 let mayWait = state.withLock { state in
                     guard state.items.isEmpty, state.end == nil, !state.isCancelled else { return false }
@@ -389,32 +440,27 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         }
     }
 
-    /// A call begins to wait.
+    /// The opening begins: it is live from now on.
     ///
-    /// Inside a cancellation handler's reach: a cancelled call leaves before `cancel()` of its task returns, and one
-    /// that was cancelled before never enters.
+    /// Inside a cancellation handler's reach: one that is cancelled leaves before `cancel()` of its task returns, and
+    /// one that was cancelled before never enters.
     private func enter() {
         state.withLock { state in
             guard !state.isCancelled else { return }
-            state.isLive = true
-            tally.entered()
+            state.place = tally.entered(request)
         }
     }
 
-    private func leave() {
-        state.withLock { state in
-            guard state.isLive else { return }
-            state.isLive = false
-            tally.left()
-        }
+    private func leave(_ state: inout State) {
+        guard let place = state.place.take() else { return }
+        tally.left(request, place)
     }
 
     fileprivate func cancel() {
         onCancel?(self)
         let (asked, reader, watchers) = state.withLock { state in
             state.isCancelled = true
-            if state.isLive { tally.left() }
-            state.isLive = false
+            leave(&state)
             return (isDeaf ? nil : state.asked.take(), state.reader.take(), state.awaitingCancellation.takeAll())
         }
         asked?.resume(returning: .failure(.network(CancellationError())))
@@ -426,6 +472,7 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
         let (watchers, wasOpen) = state.withLock { state in
             let wasOpen = !state.isClosed
             state.isClosed = true
+            leave(&state)
             return (state.awaitingClose.takeAll(), wasOpen)
         }
         if wasOpen { tally.closed() }

@@ -180,7 +180,7 @@ struct ActivityTests {
     // E11
     @Test("set at random by several threads ends where it was set last")
     func setAtRandom() async {
-        let rig = Rig(.init(acceptsAtOnce: true))
+        let rig = Rig(.watched(acceptsAtOnce: true))
         let environment = rig.environment
         let retention = rig.handle.retain()
         await withTaskGroup { group in
@@ -285,7 +285,7 @@ struct ActivityTests {
     func manyHandles() async throws {
         let count = Seeded.count(1000, full: 10_000)
         let owned = count / 10 * 9
-        let transport = Transport()
+        let transport = Transport(.watched())
         let environment = Environment(transport: transport, clock: TestClock())
         let handles = (0..<count).map { environment.handle(for: "\($0)") }
         let retentions = handles.prefix(owned).map { $0.retain() }
@@ -418,7 +418,7 @@ struct ActivityTests {
     // E16
     @Test("flipped at the moment a handle is made and retained leaves it in no other state")
     func flippedAsItIsRetained() async {
-        let transport = Transport()
+        let transport = Transport(.watched())
         let environment = Environment(transport: transport, clock: TestClock())
         let threads = AtOnce(2)
         let held = Lock<[(handle: Handle, retention: Retention)]>([])
@@ -453,7 +453,7 @@ struct ActivityTests {
     // E16
     @Test("flipped while handles are made and retained leaves none in the other state")
     func flippedWhileRetained() async {
-        let transport = Transport(.init(acceptsAtOnce: true))
+        let transport = Transport(.watched(acceptsAtOnce: true))
         let environment = Environment(transport: transport, clock: TestClock())
         let rounds = Seeded.count(2000, full: 10_000)
         let retained = Task {

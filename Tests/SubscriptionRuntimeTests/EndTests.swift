@@ -8,7 +8,7 @@ struct EndTests {
     // I01
     @Test("ends every subscription for good before it first suspends, whatever its state")
     func everyState() async throws {
-        let transport = Transport()
+        let transport = Transport(.watched())
         let environment = Environment(transport: transport, clock: TestClock())
         let states = ["idle", "connecting", "open", "waiting", "refused", "completed"]
         let handles = states.map { environment.handle(for: $0) }
@@ -68,7 +68,7 @@ struct EndTests {
     func twice() async throws {
         let threads = AtOnce(3)
         for _ in 0..<Seeded.races() {
-            let transport = Transport()
+            let transport = Transport(.watched())
             let held = Lock<Environment?>(Environment(transport: transport, clock: TestClock()))
             let handles = ["connecting", "open"].compactMap { name in held.withLock { $0?.handle(for: name) } }
             let retentions = handles.map { $0.retain() }
@@ -101,7 +101,7 @@ struct EndTests {
     func letGoOfWhileHandlesAreRetained() async {
         let threads = AtOnce(4)
         for _ in 0..<Seeded.races() {
-            let transport = Transport(.init(acceptsAtOnce: true))
+            let transport = Transport(.watched(acceptsAtOnce: true))
             let held = Lock<Environment?>(Environment(transport: transport, clock: TestClock()))
             let handles = (0..<2).compactMap { number in held.withLock { $0?.handle(for: "\(number)") } }
             let retained = Lock<[(Handle, Retention)]>([])
@@ -166,7 +166,7 @@ struct EndTests {
     // I05
     @Test("comes when it is let go of, retained or not")
     func letGoOf() async throws {
-        let transport = Transport()
+        let transport = Transport(.watched())
         var environment: Environment? = Environment(transport: transport, clock: TestClock())
         let handle = environment?.handle(for: "prices")
         let retention = handle?.retain()
@@ -225,7 +225,7 @@ struct EndTests {
     // I08
     @Test("waits for a deaf transport, though everybody is told at once")
     func deafTransport() async throws {
-        let rig = Rig(.init(isDeaf: true))
+        let rig = Rig(.watched(isDeaf: true))
         let retention = rig.handle.retain()
         let opening = try await rig.transport.nextOpening()
         let environment = rig.environment
@@ -246,7 +246,7 @@ struct EndTests {
     @Test("while handles are asked for and retained leaves none of them live")
     func whileHandlesAreRetained() async {
         for round in 0..<Seeded.count(200, full: 10_000) {
-            let transport = Transport(.init(acceptsAtOnce: true))
+            let transport = Transport(.watched(acceptsAtOnce: true))
             let environment = Environment(transport: transport, clock: TestClock())
             let retaining = Task {
                 (0..<20).map { number in

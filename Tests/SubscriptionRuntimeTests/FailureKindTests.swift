@@ -182,7 +182,7 @@ struct FailureKindTests {
     // B13
     @Test("request, from an opening that was cancelled, changes nothing")
     func aRefusalAfterTheCancellation() async throws {
-        let rig = Rig(.init(isDeaf: true))
+        let rig = Rig(.watched(isDeaf: true))
         let retention = rig.handle.retain()
         let opening = try await rig.transport.nextOpening()
         rig.environment.isActive = false

@@ -186,7 +186,7 @@ struct PropertyTests {
     func faults(isDeaf: Bool) async throws {
         let seed = Seeded().seed
         let clock = TestClock()
-        let transport = Transport(.init(isDeaf: isDeaf))
+        let transport = Transport(.watched(isDeaf: isDeaf))
         let environment = Environment(transport: transport, clock: clock)
         let answers = RaceTests.answer(transport, seed: seed)
 

@@ -37,7 +37,7 @@ struct RaceTests {
         arguments: [true, false]
     )
     func everything(isDeaf: Bool) async throws {
-        let rig = Rig(.init(isDeaf: isDeaf))
+        let rig = Rig(.watched(isDeaf: isDeaf))
         let environment = rig.environment
         let handle = rig.handle
         let clock = rig.clock
@@ -96,7 +96,7 @@ struct RaceTests {
     // M02
     @Test("of which one releases last while the other accepts, leave it closed")
     func releasedWhileAccepted() async throws {
-        let rig = Rig(.init(isDeaf: true))
+        let rig = Rig(.watched(isDeaf: true))
         for _ in 0..<Seeded.races() {
             let retention = rig.handle.retain()
             let opening = try await rig.transport.nextOpening()
@@ -120,7 +120,7 @@ struct RaceTests {
     func aroundAWait(ends: Bool) async throws {
         let threads = AtOnce(4)
         for round in 0..<Seeded.races() {
-            let rig = Rig(.init(acceptsAtOnce: true))
+            let rig = Rig(.watched(acceptsAtOnce: true))
             let environment = rig.environment
             let handle = rig.handle
             let clock = rig.clock
@@ -155,7 +155,7 @@ struct RaceTests {
     @Test("around a stream that is held back let it go on, or end, once")
     func aroundAStreamHeldBack() async throws {
         for round in 0..<Seeded.races() {
-            let rig = Rig(.init(acceptsAtOnce: true))
+            let rig = Rig(.watched(acceptsAtOnce: true))
             let environment = rig.environment
             let handle = rig.handle
             let deliveries = handle.deliveries(limit: 2)
@@ -192,7 +192,7 @@ struct RaceTests {
     @Test("around an owner's next resume it once, and lose nothing")
     func aroundNext() async throws {
         for round in 0..<Seeded.races() {
-            let rig = Rig(.init(acceptsAtOnce: true))
+            let rig = Rig(.watched(acceptsAtOnce: true))
             let deliveries = rig.handle.deliveries()
             let opening = try await rig.transport.nextOpening()
             let loop = Task {

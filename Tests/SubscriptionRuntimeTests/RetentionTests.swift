@@ -122,7 +122,7 @@ struct RetentionTests {
     // A08, A09
     @Test("taken anew while a deaf opening goes on, is not answered by that one")
     func aDeafOpening() async throws {
-        let rig = Rig(.init(isDeaf: true))
+        let rig = Rig(.watched(isDeaf: true))
         let first = rig.handle.retain()
         let deaf = try await rig.transport.nextOpening()
         deaf.feed(1, 2, 3)
@@ -147,7 +147,7 @@ struct RetentionTests {
     func releasedAroundTheAnswer(answersFirst: Bool) async throws {
         // The driver runs when it is let: both come before it has seen the first.
         let drivers = HeldExecutor()
-        let rig = Rig(.init(isDeaf: true), driverExecutor: drivers)
+        let rig = Rig(.watched(isDeaf: true), driverExecutor: drivers)
         let retention = rig.handle.retain()
         drivers.run()
         let opening = try await rig.transport.nextOpening()
@@ -213,7 +213,7 @@ struct RetentionTests {
     // A13
     @Test("taken and released without pause never has two live streams, and leaves no task behind")
     func takenAndReleasedWithoutPause() async throws {
-        let rig = Rig(.init(isDeaf: true))
+        let rig = Rig(.watched(isDeaf: true))
         let rounds = Seeded.count(20_000, full: 100_000)
         let answers = Task {
             for _ in 0..<rounds { try await rig.transport.nextOpening().accept() }
@@ -240,7 +240,7 @@ struct RetentionTests {
         }
         let inside = Lock(Inside())
         let rig = Rig(
-            .init(isDeaf: true),
+            .watched(isDeaf: true),
             onCancel: { _ in
                 guard let handle = inside.withLock({ $0.handle.take() }) else { return }
                 let retention = handle.retain()

@@ -17,6 +17,15 @@ typealias Environment = SubscriptionEnvironment<String, Int>
 typealias Handle = SubscriptionHandle<String, Int>
 typealias Transport = ScriptedTransport<String, Int>
 
+extension ScriptedTransport.Manner {
+    /// Of a transport whose streams are opened by handles alone.
+    static func watched(isDeaf: Bool = false, acceptsAtOnce: Bool = false) -> Self {
+        var manner = Self(isDeaf: isDeaf, acceptsAtOnce: acceptsAtOnce)
+        manner.watchesTasks = true
+        return manner
+    }
+}
+
 extension SubscriptionFailure {
     static var dropped: SubscriptionFailure { .network(Dropped()) }
     static var refused: SubscriptionFailure { .request(Refused()) }
@@ -30,7 +39,7 @@ struct Rig {
     let handle: Handle
 
     init(
-        _ manner: Transport.Manner = .init(),
+        _ manner: Transport.Manner = .watched(),
         chance: Double = 1,
         driverExecutor: (any TaskExecutor)? = nil,
         onCancel: (@Sendable (Transport.Opening) -> Void)? = nil
