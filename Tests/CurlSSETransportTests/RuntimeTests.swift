@@ -218,29 +218,53 @@ extension StreamState {
 
 @Suite("The transport's contract over a real socket", .timeLimit(.minutes(2)))
 struct CurlContractTests {
-    /// Answers by the last word of the target, and counts who is connected.
+    /// Answers by the last word of the target or of the query, and counts who is connected.
     private static func server(event: String, completion: [ReplayServer.Step]) throws -> ReplayServer {
         try ReplayServer { _, request in
             let body = String(decoding: request.body, as: UTF8.self)
             func asks(_ word: String) -> Bool { request.target.hasSuffix(word) || body.contains(word) }
+            /// A connection that is kept would be taken for a stream.
+            func refuses(_ status: Int) -> [ReplayServer.Step] {
+                [.send(ReplayServer.response(status, [("Connection", "close")])), .close]
+            }
             if asks("silent") { return [.silence] }
             if asks("endless") { return [.send(head + event), .silence] }
             if asks("completing") { return [.send(head + event + event)] + completion }
+            if asks("empty") { return refuses(204) }
+            if asks("refused") { return refuses(403) }
+            if asks("unavailable") { return refuses(503) }
+            if asks("flooding") { return [.send(head), .sendForever(Array(event.utf8))] }
             return [.send(head + event), .close]
         }
+    }
+
+    private static func broken<Transport: SubscriptionTransport>(
+        _ transport: Transport,
+        _ server: ReplayServer,
+        _ request: (String) -> Transport.Request
+    ) async -> [String] {
+        let contract = TransportContract(
+            transport,
+            connections: { server.journal.openConnections },
+            openings: { server.journal.requestCount },
+            sent: { server.journal.bytesSent }
+        )
+        return await contract.check(
+            endless: request("endless"),
+            completing: request("completing"),
+            cutOff: request("cut"),
+            silent: request("silent"),
+            refused: request("refused"),
+            unavailable: request("unavailable"),
+            flooding: request("flooding"),
+            empty: request("empty")
+        )
     }
 
     @Test("is kept for plain event streams, but for the completion that they have no word for")
     func eventSource() async throws {
         let server = try Self.server(event: "data: 1\n\n", completion: [.close])
-        let plain = try plain(server)
-        let contract = TransportContract(plain, connections: { server.journal.openConnections })
-        let broken = await contract.check(
-            endless: EventSourceRequest(target: "?endless"),
-            completing: EventSourceRequest(target: "?completing"),
-            cutOff: EventSourceRequest(target: "?cut"),
-            silent: EventSourceRequest(target: "?silent")
-        )
+        let broken = await Self.broken(try plain(server), server) { EventSourceRequest(target: "?\($0)") }
         // WHATWG HTML 9.2: a plain stream that ends is to be opened again; it has no word for its completion.
         #expect(broken.count == 1)
         #expect(broken.first?.hasPrefix("a completed stream failed: network") == true)
@@ -252,14 +276,9 @@ struct CurlContractTests {
             event: "event: next\ndata: {\"data\":1}\n\n",
             completion: [.send("event: complete\n\n"), .close]
         )
-        let transport = try graphQL(server)
-        let contract = TransportContract(transport, connections: { server.journal.openConnections })
-        let broken = await contract.check(
-            endless: GraphQLRequest(query: "subscription { endless }"),
-            completing: GraphQLRequest(query: "subscription { completing }"),
-            cutOff: GraphQLRequest(query: "subscription { cut }"),
-            silent: GraphQLRequest(query: "subscription { silent }")
-        )
+        let broken = await Self.broken(try graphQL(server), server) {
+            GraphQLRequest(query: "subscription { \($0) }")
+        }
         #expect(broken == [])
     }
 }

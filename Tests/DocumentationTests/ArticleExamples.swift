@@ -99,25 +99,39 @@ func cutOffAndBusy() async throws {
 
 @Test("the transport keeps the contract", .timeLimit(.minutes(1)))
 func contract() async throws {
-    let accepted = ReplayServer.eventStreamHead + "event: next\ndata: {\"data\":1}\n\n"
+    let payload = "event: next\ndata: {\"data\":1}\n\n"
+    let accepted = ReplayServer.eventStreamHead + payload
+    @Sendable func refused(_ status: Int) -> [ReplayServer.Step] {
+        [.send(ReplayServer.response(status, [("Connection", "close")])), .close]
+    }
     let server = try ReplayServer { _, request in
         let asked = String(decoding: request.body, as: UTF8.self)
         if asked.contains("endless") { return [.send(accepted), .silence] }
         if asked.contains("completing") { return [.send(accepted), .send("event: complete\n\n"), .close] }
         if asked.contains("cutOff") { return [.send(accepted), .close] }
+        if asked.contains("refused") { return refused(403) }
+        if asked.contains("unavailable") { return refused(503) }
+        if asked.contains("flooding") { return [.send(accepted), .sendForever(Array(payload.utf8))] }
+        if asked.contains("empty") { return refused(204) }
         return [.silence]
     }
     defer { server.stop() }
     let contract = TransportContract(
         try GraphQLTransport(server.url, dialect: GraphQLSSE()),
-        connections: { server.journal.openConnections }
+        connections: { server.journal.openConnections },
+        openings: { server.journal.requestCount },
+        sent: { server.journal.bytesSent }
     )
 
     let broken = await contract.check(
         endless: GraphQLRequest(query: "subscription { endless }"),
         completing: GraphQLRequest(query: "subscription { completing }"),
         cutOff: GraphQLRequest(query: "subscription { cutOff }"),
-        silent: GraphQLRequest(query: "subscription { silent }")
+        silent: GraphQLRequest(query: "subscription { silent }"),
+        refused: GraphQLRequest(query: "subscription { refused }"),
+        unavailable: GraphQLRequest(query: "subscription { unavailable }"),
+        flooding: GraphQLRequest(query: "subscription { flooding }"),
+        empty: GraphQLRequest(query: "subscription { empty }")
     )
 
     #expect(broken == [])
