@@ -1,4 +1,5 @@
 import SubscriptionTesting
+import Synchronization
 import Testing
 
 @testable import SubscriptionRuntime
@@ -106,7 +107,7 @@ struct ActivityTests {
     }
 
     // E08
-    @Test("given up, is seen by a stream that has not been told: it is parked by whatever happens next")
+    @Test("given up, is seen by a machine that has not been told: it is parked by whatever happens next")
     func flippedButNotTold() {
         let now = ContinuousClock.now
         func connecting() -> (SubscriptionStateMachine, SubscriptionStateMachine.StreamID)? {
@@ -139,6 +140,66 @@ struct ActivityTests {
         stream = wait
     }
 
+    /// What happens to a stream whose handle has not been told yet.
+    enum Untold: CaseIterable {
+        case opened, failedToOpen, failed, elapsed
+    }
+
+    // E08
+    @Test("given up, is seen by a handle that has not been told, whatever happens next", arguments: Untold.allCases)
+    func flippedAndTheHandleNotTold(_ untold: Untold) async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        var opening = try await rig.transport.nextOpening()
+        switch untold {
+        case .opened, .failedToOpen:
+            break
+        case .failed:
+            opening.accept()
+            await rig.handle.reaches { $0.isOpen }
+        case .elapsed:
+            opening.fail(.dropped)
+            await rig.handle.reaches { $0.isWaiting }
+        }
+
+        rig.flipUntold()
+        switch untold {
+        case .opened: opening.accept()
+        case .failedToOpen, .failed: opening.fail(.dropped)
+        case .elapsed: rig.clock.advance(to: try await rig.clock.nextDeadline())
+        }
+
+        let status = await rig.handle.reaches { $0.isIdle }
+        #expect(status.resumptions == 0)
+        #expect((status.error == nil) == (untold == .opened))
+        try await opening.closing()
+        #expect(rig.environment.waits == 0)
+        #expect(rig.transport.opened == 1)
+        rig.environment.isActive = true
+        opening = try await rig.transport.nextOpening()
+        opening.accept()
+        #expect(await rig.handle.reaches { $0.isOpen }.resumptions == 1)
+        retention.release()
+    }
+
+    // E09
+    @Test(
+        "given up, and the handle not told, keeps no completion and no refusal from ending",
+        arguments: [true, false]
+    )
+    func endsAndTheHandleNotTold(completes: Bool) async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        let opening = try await rig.openStream()
+
+        rig.flipUntold()
+        if completes { opening.complete() } else { opening.fail(.refused) }
+
+        let status = await rig.handle.reaches { !$0.isOpen }
+        #expect(completes ? status.isCompleted : status.isRefused)
+        retention.release()
+    }
+
     // E09
     @Test("given up, does not keep a completion or a refusal from ending the stream")
     func endsWhileInactive() {
@@ -158,6 +219,33 @@ struct ActivityTests {
 
             #expect(machine.status.isEnded)
         }
+    }
+
+    // E04, E06
+    @Test(
+        "absent parks an ended stream that is retained anew, and taken up opens it, a resumption",
+        arguments: [true, false]
+    )
+    func retainedAnewWhileInactive(completes: Bool) async throws {
+        let rig = Rig()
+        let first = rig.handle.retain()
+        let opening = try await rig.openStream()
+        if completes { opening.complete() } else { opening.fail(.refused) }
+        await rig.handle.reaches { $0.isEnded }
+        rig.environment.isActive = false
+        let revision = rig.handle.revision
+
+        let second = rig.handle.retain()
+
+        #expect(rig.handle.status.isIdle)
+        #expect(rig.handle.revision == revision + 1)
+        #expect((rig.handle.error == nil) == completes)
+        rig.environment.isActive = true
+        #expect(rig.handle.status.isConnecting)
+        _ = try await rig.openStream()
+        #expect(rig.handle.resumptions == 1)
+        first.release()
+        second.release()
     }
 
     // E10

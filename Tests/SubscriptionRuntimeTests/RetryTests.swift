@@ -94,20 +94,26 @@ struct RetryTests {
     }
 
     // D05
-    @Test("of an ended stream while the environment is inactive, arms it for the activity")
-    func whileInactive() async throws {
+    @Test("of an ended stream while the environment is inactive, arms it for the activity", arguments: [true, false])
+    func whileInactive(completes: Bool) async throws {
         let rig = Rig()
         let retention = rig.handle.retain()
-        try await rig.transport.nextOpening().fail(.refused)
+        let opening = try await rig.openStream()
+        if completes { opening.complete() } else { opening.fail(.refused) }
         await rig.handle.reaches { $0.isEnded }
         rig.environment.isActive = false
         #expect(rig.handle.status.isEnded)
+        let revision = rig.handle.revision
 
         rig.handle.retry()
 
         #expect(rig.handle.status.isIdle)
+        #expect(rig.handle.revision == revision + 1)
+        #expect((rig.handle.error == nil) == completes)
         rig.environment.isActive = true
         #expect(rig.handle.status.isConnecting)
+        _ = try await rig.openStream()
+        #expect(rig.handle.resumptions == 1)
         retention.release()
     }
 

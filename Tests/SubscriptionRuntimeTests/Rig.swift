@@ -2,6 +2,7 @@
 
 import Foundation
 import SubscriptionTesting
+import Synchronization
 
 @testable import SubscriptionRuntime
 
@@ -52,6 +53,11 @@ struct Rig {
     /// Returns once no call into the transport runs: what a stream says after its end has been said.
     func rest() async {
         await environment.core.state.drain()
+    }
+
+    /// The environment is inactive, and its handles have not been told yet.
+    func flipUntold() {
+        environment.core.state.phase.store(.inactive, ordering: .sequentiallyConsistent)
     }
 
     /// A stream that has been accepted, and the handle told so.
