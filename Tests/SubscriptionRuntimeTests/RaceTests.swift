@@ -9,25 +9,59 @@ import Testing
 @Suite("Threads at once", .timeLimit(.minutes(20)))
 struct RaceTests {
     /// Answers every opening, at random, up to and with the one whose request is "last".
+    ///
+    /// The payloads are numbered through, `PropertyTests.Log.stride` apart from one stream to the next.
     static func answer(_ transport: Transport, seed: UInt64) -> Task<Void, any Error> {
         Task {
             var generator = Seeded(seed: seed)
-            while true {
-                let opening = try await transport.nextOpening()
-                guard opening.request != "last" else { return opening.accept() }
-                switch Int.random(in: 0..<8, using: &generator) {
-                case 0: opening.fail(.dropped)
-                case 1: opening.fail(.refused)
-                case 2:
-                    opening.accept()
-                    opening.complete()
-                default:
-                    if Bool.random(using: &generator) { opening.feed(1, 2, 3) }
-                    opening.accept()
-                    opening.feed(contentsOf: Array(0..<Int.random(in: 0..<20, using: &generator)))
-                    if Bool.random(using: &generator) { opening.fail(.dropped) }
+            var streams = 0
+            try await withThrowingDiscardingTaskGroup { group in
+                while true {
+                    let opening = try await transport.nextOpening()
+                    guard opening.request != "last" else { return opening.accept() }
+                    streams += 1
+                    let first = streams * PropertyTests.Log.stride
+                    let own = Seeded(seed: generator.next())
+                    group.addTask { await play(opening, from: first, own) }
                 }
             }
+        }
+    }
+
+    /// Answers one opening: at once or later, maybe too late, by any failure or a stream, which any end may cut.
+    private static func play(_ opening: Transport.Opening, from first: Int, _ own: Seeded) async {
+        var generator = own
+        var next = first
+        func pause() async {
+            for _ in 0..<Int.random(in: 0..<6, using: &generator) { await Task.yield() }
+        }
+        func feed(_ count: Int) {
+            opening.feed(contentsOf: Array(next..<next + count))
+            next += count
+        }
+        let failures: [SubscriptionFailure] = [
+            .dropped, .dropped, .refused, .environment(.transport(Dropped())), .environment(.gone),
+        ]
+        await pause()
+        if Int.random(in: 0..<8, using: &generator) == 0 {
+            // Too late, where its owners are quick.
+            for _ in 0..<100 where !opening.isCancelled { await Task.yield() }
+        }
+        if Int.random(in: 0..<4, using: &generator) == 0 {
+            opening.fail(failures.randomElement(using: &generator) ?? .dropped)
+            return
+        }
+        if Bool.random(using: &generator) { feed(3) }
+        opening.accept()
+        for _ in 0..<Int.random(in: 0..<4, using: &generator) {
+            await pause()
+            feed(Int.random(in: 0..<20, using: &generator))
+        }
+        switch Int.random(in: 0..<8, using: &generator) {
+        case 0: opening.complete()
+        case 1...3: opening.fail(failures.randomElement(using: &generator) ?? .dropped)
+        // It says nothing more.
+        default: break
         }
     }
 
