@@ -70,6 +70,76 @@ struct RuntimeTests {
         await environment.end()
     }
 
+    /// How long a subscription's waits are, each over at once: by the whole step, or by no chance.
+    private static func waits<Transport: SubscriptionTransport>(
+        _ count: Int,
+        of request: Transport.Request,
+        over transport: Transport,
+        chance: Double
+    ) async -> [Duration] {
+        let clock = TestClock()
+        let environment = SubscriptionEnvironment(transport: transport, clock: clock, chance: chance)
+        let handle = environment.handle(for: request)
+        let retention = handle.retain()
+        var waits: [Duration] = []
+        for await status in handle.statuses {
+            guard case .waiting(let until) = status.stream else { continue }
+            waits.append(clock.now.duration(to: until))
+            if waits.count == count { break }
+            clock.advance(to: until)
+        }
+        retention.release()
+        await environment.end()
+        return waits
+    }
+
+    /// What a server may send that cannot be read.
+    enum Unreadable: CaseIterable {
+        case largeEvent, brokenChunk
+
+        var bytes: String {
+            switch self {
+            case .largeEvent: ReplayServer.chunk("data: \(String(repeating: "x", count: 5000))\n\n")
+            case .brokenChunk: "no size\r\n"
+            }
+        }
+    }
+
+    // C06
+    @Test(
+        "waits the first step after each payload, though what cannot be read follows it, and longer where nothing can",
+        arguments: Unreadable.allCases
+    )
+    func unreadable(_ unreadable: Unreadable) async throws {
+        let good = ReplayServer.chunk("data: 1\n\n")
+        let server = try ReplayServer { number, _ in
+            [.send(ReplayServer.chunkedEventStreamHead + (number <= 4 ? good : "") + unreadable.bytes), .silence]
+        }
+        let transport = try plain(server) { $0.maxEventBytes = 4096 }
+
+        let waits = await Self.waits(8, of: EventSourceRequest(), over: transport, chance: 1)
+
+        #expect(waits == [1, 1, 1, 1, 2, 4, 8, 16].map { .seconds($0) })
+    }
+
+    // A16
+    @Test(
+        "waits as long as a stream's retry field says, over every outage until another is said, and never less than half a step"
+    )
+    func retryField() async throws {
+        let bodies = [
+            "retry: 20000\ndata: 1\n\n", "data: 2\n\n", "", "retry: 40000\n\n", "data: 3\n\n", "retry: 0\ndata: 4\n\n",
+        ]
+        let server = try ReplayServer { number, _ in
+            [.send(head + (number <= bodies.count ? bodies[number - 1] : "data: 5\n\n")), .close]
+        }
+
+        let waits = await Self.waits(7, of: EventSourceRequest(), over: try plain(server), chance: 0)
+
+        // The third and the fourth brought no payload, and so follow steps of one and two seconds, which are less.
+        #expect(waits == [20, 20, 20, 40, 40, 0.5, 0.5].map { .seconds($0) })
+    }
+
     /// A server that counts without end, and keeps a connection of `/quiet` open with one event.
     private static func counting() throws -> ReplayServer {
         try ReplayServer { _, request in

@@ -162,6 +162,7 @@ struct ActivityTests {
             await rig.handle.reaches { $0.isWaiting }
         }
 
+        let revision = rig.handle.revision
         rig.flipUntold()
         switch untold {
         case .opened: opening.accept()
@@ -169,7 +170,8 @@ struct ActivityTests {
         case .elapsed: rig.clock.advance(to: try await rig.clock.nextDeadline())
         }
 
-        let status = await rig.handle.reaches { $0.isIdle }
+        let status = try #require(await rig.handle.core.status(after: revision)?.status)
+        try #require(status.isIdle)
         #expect(status.resumptions == 0)
         #expect((status.error == nil) == (untold == .opened))
         try await opening.closing()

@@ -1,3 +1,4 @@
+import Foundation
 import SubscriptionTesting
 import Synchronization
 import Testing
@@ -23,13 +24,22 @@ struct DeliveryTests {
     }
 
     // H02
-    @Test("of an owner alone lose nothing, whatever its limit and its pace", arguments: [1, 2, 16, 256])
+    @Test("of an owner alone lose nothing, whatever its limit and however long it sleeps", arguments: [1, 2, 16, 256])
     func aloneAtAnyPace(limit: Int) async throws {
         let rig = Rig()
+        let clock = rig.clock
         let count = Seeded.count(20_000, full: 1_000_000)
         let deliveries = rig.handle.deliveries(limit: limit)
         let opening = try await rig.transport.nextOpening()
         opening.accept()
+        // A sleep is over as soon as its deadline is told, and whoever was ready before goes first.
+        let time = Task {
+            while true { clock.advance(to: try await clock.nextDeadline()) }
+        }
+        @Sendable func sleep(_ generator: inout Seeded) async throws {
+            let pause = Duration.milliseconds(Int.random(in: 1...1000, using: &generator))
+            try await clock.sleep(until: clock.now + pause, tolerance: nil)
+        }
         let feeding = Task {
             var generator = Seeded(seed: UInt64(limit))
             var next = 1
@@ -37,7 +47,7 @@ struct DeliveryTests {
                 let end = min(count, next + Int.random(in: 0..<50, using: &generator))
                 opening.feed(contentsOf: Array(next...end))
                 next = end + 1
-                if Int.random(in: 0..<4, using: &generator) == 0 { await Task.yield() }
+                if Int.random(in: 0..<4, using: &generator) == 0 { try await sleep(&generator) }
             }
             opening.complete()
         }
@@ -53,12 +63,13 @@ struct DeliveryTests {
             #expect(number == last + 1)
             last = number
             most = max(most, opening.taken - number)
-            if Int.random(in: 0..<64, using: &generator) == 0 { await Task.yield() }
+            if Int.random(in: 0..<64, using: &generator) == 0 { try await sleep(&generator) }
         }
 
         #expect(last == count)
         #expect(most <= limit)
-        await feeding.value
+        try await feeding.value
+        time.cancel()
     }
 
     // H03, H07
@@ -257,10 +268,22 @@ struct DeliveryTests {
         try await opening.closing()
     }
 
+    /// Whether a process ended by the trap for two loops, and by no other.
+    private func isTrap(_ result: ExitTest.Result?) -> Bool {
+        guard let result else { return false }
+        #if DEBUG
+        let message = "one loop at a time takes the deliveries of one owner"
+        return String(decoding: result.standardErrorContent, as: UTF8.self).contains(message)
+        #else
+        // A trap says nothing where it is optimized.
+        return [.signal(SIGILL), .signal(SIGTRAP)].contains(result.exitStatus)
+        #endif
+    }
+
     // H13
     @Test("may not be waited for by two tasks at once, not even through copies of one iterator")
     func twoNexts() async {
-        await #expect(processExitsWith: .failure) {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent, \.exitStatus]) {
             let environment = Environment(transport: Transport(), clock: TestClock())
             let deliveries = environment.handle(for: "prices").deliveries()
             nonisolated(unsafe) var first = deliveries.makeAsyncIterator()
@@ -269,18 +292,20 @@ struct DeliveryTests {
             async let other = second.next()
             _ = try await (one, other)
         }
+        #expect(isTrap(result))
     }
 
     // H13
     @Test("may not be taken by two loops at once")
     func twoLoops() async {
-        await #expect(processExitsWith: .failure) {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent, \.exitStatus]) {
             let environment = Environment(transport: Transport(), clock: TestClock())
             let deliveries = environment.handle(for: "prices").deliveries()
             let first = deliveries.makeAsyncIterator()
             let second = deliveries.makeAsyncIterator()
             _ = (first, second)
         }
+        #expect(isTrap(result))
     }
 
     // H14

@@ -80,9 +80,14 @@ struct EndTests {
             let revisions = handles.map(\.revision)
             @Sendable func take() -> Environment? { held.withLock { $0 } }
 
+            let end = { @Sendable () async in
+                guard let environment = take() else { return }
+                await environment.end()
+                #expect(environment.running == 0)
+            }
             await threads.run(
-                { await take()?.end() },
-                { await take()?.end() },
+                end,
+                end,
                 { _ = held.withLock { $0.take() } }
             )
 
@@ -94,6 +99,72 @@ struct EndTests {
             for retention in retentions { retention.release() }
             #expect(handles.allSatisfy { $0.status.isGone })
         }
+    }
+
+    /// A transport whose calls do not heed their cancellation: each returns when it is let.
+    private struct Stubborn: SubscriptionTransport, PayloadSequence {
+        typealias Element = Int
+        typealias Failure = SubscriptionFailure
+
+        struct Iterator: PayloadIterator {
+            let stream: Stubborn
+
+            mutating func next(
+                isolation actor: isolated (any Actor)? = #isolation
+            ) async throws(SubscriptionFailure) -> Int? {
+                await stream.wait(stream.read)
+                return nil
+            }
+        }
+
+        let opened: AsyncStream<Void>
+        let read: AsyncStream<Void>
+
+        fileprivate func wait(_ gate: AsyncStream<Void>) async {
+            await Task { for await _ in gate {} }.value
+        }
+
+        func open(_ request: String, resuming: ResumePoint?) async throws(SubscriptionFailure) -> Stubborn {
+            if request == "connecting" { await wait(opened) }
+            return self
+        }
+
+        func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
+    }
+
+    // I02
+    @Test("returns when both a call that opens and one that reads have returned, and not before")
+    func returnsAfterItsCalls() async {
+        let (opened, letOpen) = AsyncStream<Void>.makeStream()
+        let (read, letRead) = AsyncStream<Void>.makeStream()
+        let environment = Environment(transport: Stubborn(opened: opened, read: read), clock: TestClock())
+        let handles = ["connecting", "open"].map { environment.handle(for: $0) }
+        let retentions = handles.map { $0.retain() }
+        await handles[1].reaches { $0.isOpen }
+        let hasReturned = Lock(false)
+        let thread = OneThread(label: "ends")
+        let end = Task(executorPreference: thread) {
+            await environment.end()
+            hasReturned.withLock { $0 = true }
+        }
+        /// Once all that the end can do by itself has been done.
+        func rest() async {
+            await Task(executorPreference: thread) {}.value
+        }
+
+        await rest()
+        #expect(!hasReturned.withLock { $0 })
+        #expect(handles.allSatisfy { $0.status.isGone })
+        #expect(environment.running == 2)
+        letOpen.finish()
+        #expect(await settles { environment.running == 1 })
+        await rest()
+        #expect(!hasReturned.withLock { $0 })
+        letRead.finish()
+
+        await end.value
+        #expect(environment.running == 0)
+        for retention in retentions { retention.release() }
     }
 
     // M08
@@ -197,29 +268,62 @@ struct EndTests {
     }
 
     // I07
-    @Test("leaves nothing of it in memory")
+    @Test("leaves nothing of it in memory, whatever its streams were at")
     func memory() async throws {
         weak var transport: Transport?
         weak var clock: TestClock?
         weak var core: EnvironmentCore<String, Int>?
-        weak var handle: Handle?
+        weak var state: EnvironmentState?
+        struct Weakly {
+            weak var handle: Handle?
+            weak var core: HandleCore?
+        }
+        var handles: [Weakly] = []
         do {
             let rig = Rig()
             transport = rig.transport
             clock = rig.clock
             core = rig.environment.core
-            handle = rig.handle
-            let retention = rig.handle.retain()
-            try await rig.openStream().fail(.dropped)
-            await rig.handle.reaches { $0.isWaiting }
+            state = rig.environment.core.state
+            let names = ["connecting", "open", "waiting", "held back", "looped over", "connecting too", "refused"]
+            let strong = names.map { rig.environment.handle(for: $0) }
+            handles = strong.map { Weakly(handle: $0, core: $0.core) }
+            let heldBack = strong[3].deliveries(limit: 2)
+            let loopedOver = Task {
+                for try await _ in strong[4].deliveries(limit: 2) {}
+            }
+            let retentions = strong.map { $0.retain() }
+            for _ in names {
+                let opening = try await rig.transport.nextOpening()
+                switch opening.request {
+                case "open", "looped over": opening.accept()
+                case "waiting": opening.fail(.dropped)
+                case "held back":
+                    opening.feed(1, 2, 3, 4)
+                    opening.accept()
+                case "refused": opening.fail(.refused)
+                default: break
+                }
+            }
+            await strong[1].reaches { $0.isOpen }
+            await strong[2].reaches { $0.isWaiting }
+            await strong[4].reaches { $0.isOpen }
+            await strong[6].reaches { $0.isRefused }
+            while strong[3].core.heldBack == nil { await Task.yield() }
             _ = try await rig.clock.nextDeadline()
+            #expect(rig.environment.waits == 1)
             await rig.environment.end()
-            retention.release()
+            #expect(rig.environment.waits == 0)
+            #expect(rig.environment.running == 0)
+            #expect(rig.transport.unclosed == 0)
+            await #expect(throws: SubscriptionEnd.self) { try await loopedOver.value }
+            for retention in retentions { retention.release() }
+            _ = consume heldBack
         }
 
-        // The sleep was cancelled, and its task may take a moment to return.
-        #expect(await settles { core == nil && transport == nil && clock == nil })
-        #expect(handle == nil)
+        // The sleep was cancelled, and its task may take a moment to return, as that of a loop.
+        #expect(await settles { core == nil && state == nil && transport == nil && clock == nil })
+        #expect(await settles { handles.allSatisfy { $0.handle == nil && $0.core == nil } })
     }
 
     // I08
@@ -229,9 +333,16 @@ struct EndTests {
         let retention = rig.handle.retain()
         let opening = try await rig.transport.nextOpening()
         let environment = rig.environment
-        let end = Task { await environment.end() }
-        let status = await rig.handle.reaches { $0.isGone }
-        #expect(status.isGone)
+        let hasReturned = Lock(false)
+        let thread = OneThread(label: "ends")
+        let end = Task(executorPreference: thread) {
+            await environment.end()
+            hasReturned.withLock { $0 = true }
+        }
+        // All that the end can do by itself has been done then.
+        await Task(executorPreference: thread) {}.value
+        #expect(rig.handle.status.isGone)
+        #expect(!hasReturned.withLock { $0 })
         #expect(environment.running == 1)
 
         opening.accept()

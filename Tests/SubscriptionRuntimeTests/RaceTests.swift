@@ -186,64 +186,114 @@ struct RaceTests {
     }
 
     // M04
-    @Test("around a stream that is held back let it go on, or end, once")
-    func aroundAStreamHeldBack() async throws {
-        for round in 0..<Seeded.races() {
+    @Test("around a stream that is held back let it go on, or end, once", arguments: [false, true], [false, true])
+    func aroundAStreamHeldBack(parks: Bool, ends: Bool) async throws {
+        let threads = AtOnce(4)
+        for _ in 0..<Seeded.races() {
             let rig = Rig(.watched(acceptsAtOnce: true))
             let environment = rig.environment
             let handle = rig.handle
-            let deliveries = handle.deliveries(limit: 2)
+            let owner = Lock<Deliveries<Int>.Iterator?>(handle.deliveries(limit: 2).makeAsyncIterator())
             let other = Lock<Deliveries<Int>?>(handle.deliveries(limit: 2))
             let opening = try await rig.transport.nextOpening()
             opening.feed(1, 2, 3, 4, 5, 6)
-            await handle.reaches(events: 1)
+            while handle.core.heldBack == nil { await Task.yield() }
 
-            async let taken = Task {
-                var count = 0
-                for try await _ in deliveries {
-                    count += 1
-                    if count == 4 { break }
-                }
-                return count
-            }.result
-            async let detached: Void = other.withLock { $0 = nil }
-            async let parked: Void = round % 3 == 0 ? { environment.isActive = false }() : ()
-            if round % 3 == 0 {
-                _ = await (detached, parked)
-                await environment.end()
-                _ = await taken
-            } else {
-                let result = await taken
-                _ = await (detached, parked)
-                #expect(try result.get() == 4)
+            await threads.run(
+                {
+                    // What is there: it is the second that lets the stream go on.
+                    guard var iterator = owner.withLock({ $0.take() }) else { return }
+                    for _ in 0..<2 { _ = try? await iterator.next() }
+                    let rest = iterator
+                    owner.withLock { $0 = rest }
+                },
+                { other.withLock { $0.take() }.map { _ = $0 } },
+                { if parks { environment.isActive = false } },
+                { if ends { await environment.end() } }
+            )
+
+            if parks || ends { #expect(rig.transport.live == 0) }
+            if ends { #expect(environment.running == 0) }
+            if !parks, !ends {
+                var iterator = try #require(owner.withLock { $0.take() })
+                for number in 2...6 { #expect(try await iterator.next() == .payload(number)) }
             }
+            owner.withLock { $0 = nil }
+            try await opening.closing()
+            await environment.end()
+            #expect(environment.running == 0)
+        }
+    }
+
+    /// What comes while an owner waits.
+    enum Coming: CaseIterable {
+        case payloadsAndCompletion, cancellation, end
+    }
+
+    // M05
+    @Test("around an owner's next resume it once, and lose nothing", arguments: Coming.allCases)
+    func aroundNext(_ coming: Coming) async throws {
+        let threads = AtOnce(3)
+        for _ in 0..<Seeded.races() {
+            let rig = Rig(.watched(acceptsAtOnce: true))
+            let environment = rig.environment
+            let deliveries = rig.handle.deliveries()
+            let opening = try await rig.transport.nextOpening()
+            let loop = Task {
+                var numbers: [Int] = []
+                do {
+                    for try await case .payload(let number) in deliveries { numbers.append(number) }
+                } catch {}
+                return numbers
+            }
+
+            await threads.run(
+                { opening.feed(contentsOf: Array(1...10)) },
+                { opening.complete() },
+                {
+                    switch coming {
+                    case .cancellation: loop.cancel()
+                    case .end: await environment.end()
+                    case .payloadsAndCompletion: break
+                    }
+                }
+            )
+
+            let numbers = await loop.value
+            #expect(numbers == Array(Array(1...10).prefix(numbers.count)))
+            // Nothing but a cancellation and an end takes a batch apart.
+            if coming == .payloadsAndCompletion { #expect(numbers.isEmpty || numbers.count == 10) }
+            try await opening.closing()
             await environment.end()
             #expect(environment.running == 0)
         }
     }
 
     // M05
-    @Test("around an owner's next resume it once, and lose nothing")
-    func aroundNext() async throws {
-        for round in 0..<Seeded.races() {
+    @Test("around an owner's next lose nothing of what came before the completion")
+    func aroundNextWithoutALoss() async throws {
+        let threads = AtOnce(2)
+        for _ in 0..<Seeded.races() {
             let rig = Rig(.watched(acceptsAtOnce: true))
             let deliveries = rig.handle.deliveries()
             let opening = try await rig.transport.nextOpening()
-            let loop = Task {
-                var numbers: [Int] = []
-                for try await case .payload(let number) in deliveries { numbers.append(number) }
-                return numbers
-            }
+            let numbers = Lock<[Int]>([])
 
-            async let fed: Void = opening.feed(contentsOf: Array(1...10))
-            async let cancelled: Void = round.isMultiple(of: 2) ? loop.cancel() : ()
-            _ = await (fed, cancelled)
-            opening.complete()
+            await threads.run(
+                {
+                    do {
+                        for try await case .payload(let number) in deliveries { numbers.withLock { $0.append(number) } }
+                    } catch {
+                        Issue.record("it ended by \(error)")
+                    }
+                },
+                {
+                    opening.feed(contentsOf: Array(1...10))
+                    opening.complete()
+                }
+            )
 
-            let numbers = try await loop.value
-            #expect(numbers == Array(Array(1...10).prefix(numbers.count)))
-            if !round.isMultiple(of: 2) { #expect(numbers.count == 10) }
-            try await opening.closing()
+            #expect(numbers.withLock { $0 } == Array(1...10))
         }
     }
 

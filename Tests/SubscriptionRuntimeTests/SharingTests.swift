@@ -52,22 +52,39 @@ struct SharingTests {
     }
 
     // G04
-    @Test("asked for by many tasks at once share one handle")
+    @Test("asked for by many tasks at once, of which each may be the first, share one handle")
     func manyTasks() async {
         let environment = Environment(transport: nil)
-        let first = environment.handle(for: "prices")
+        let count = Seeded.count(100, full: 1000)
 
-        let areSame = await withTaskGroup { group in
+        // Nobody holds a handle before: each task keeps those that it made or found.
+        let found = await withTaskGroup { group in
             for _ in 0..<64 {
-                group.addTask {
-                    (0..<Seeded.count(100, full: 1000)).allSatisfy { _ in environment.handle(for: "prices") === first }
-                }
+                group.addTask { (0..<count).map { environment.handle(for: "\($0)") } }
             }
-            return await group.allSatisfy { $0 }
+            return await group.reduce(into: []) { $0.append($1) }
         }
 
-        #expect(areSame)
-        #expect(environment.registered == 1)
+        for handles in found { #expect(zip(handles, found[0]).allSatisfy { $0 === $1 }) }
+        #expect(environment.registered == count)
+    }
+
+    // G04
+    @Test("asked for by threads at one moment share one handle")
+    func threadsAtOnce() async {
+        let environment = Environment(transport: nil)
+        let threads = AtOnce(2)
+        for round in 0..<Seeded.races() {
+            let found = Lock<[Handle]>([])
+            let ask = { @Sendable () async in
+                let handle = environment.handle(for: "\(round)")
+                found.withLock { $0.append(handle) }
+            }
+
+            await threads.run(ask, ask)
+
+            #expect(found.withLock { $0.count == 2 && $0[0] === $0[1] })
+        }
     }
 
     // G05, G09, A23
