@@ -254,6 +254,37 @@ struct BackoffTests {
         #expect(abs(covariance * 12) < 4 / Double(draws).squareRoot(), "seed \(seed)")
     }
 
+    // C10, R4
+    @Test("brings no quarter of a herd back within a fifth of any wait's spread, a tenth of a second of the first")
+    func spreadsAHerd() async throws {
+        let generator = Lock(Seeded(seed: 1))
+        let clock = TestClock()
+        let transport = Transport()
+        let environment = Environment(
+            transport: transport,
+            clock: clock,
+            drawing: { generator.withLock { .random(in: 0...1, using: &$0) } }
+        )
+        let handles = (0..<1000).map { environment.handle(for: "\($0)") }
+        let retentions = handles.map { $0.retain() }
+        for wait in 0..<7 {
+            for _ in handles { try await transport.nextOpening().fail(.dropped) }
+            let half = Backoff.step(wait) / 2
+            var bins = [Int](repeating: 0, count: 5)
+            for handle in handles {
+                let until = try #require(await handle.reaches { $0.isWaiting }.until)
+                let part = (clock.now.duration(to: until) - half) / half
+                try #require((0...1).contains(part))
+                bins[min(4, Int(part * 5))] += 1
+            }
+
+            #expect(bins.allSatisfy { $0 <= 260 }, "wait \(wait): \(bins)")
+            for handle in handles { handle.retry() }
+        }
+        for retention in retentions { retention.release() }
+        await environment.end()
+    }
+
     // C12
     @Test("slept through opens once, at the wake")
     func sleptThrough() async throws {

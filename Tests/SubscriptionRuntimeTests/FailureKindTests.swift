@@ -122,6 +122,35 @@ struct FailureKindTests {
         retention.release()
     }
 
+    // B08, A28
+    @Test(
+        "environment, gone by the transport's own word, ends it no more than another: only the environment's end is final"
+    )
+    func goneByTheTransport() async throws {
+        let rig = Rig()
+        let retention = rig.handle.retain()
+        let deliveries = rig.handle.deliveries()
+        try await rig.openStream().fail(.environment(.gone))
+        // Also for a loop over statuses, which ends with the environment.
+        await rig.handle.reaches { $0.isEnded }
+        await #expect(throws: SubscriptionEnd.self) {
+            for try await _ in deliveries {}
+        }
+
+        rig.handle.retry()
+
+        #expect(rig.handle.status.isConnecting)
+        try await rig.openStream().fail(.environment(.gone))
+        await rig.handle.reaches { $0.isEnded }
+        let another = rig.handle.retain()
+        #expect(rig.handle.status.isConnecting)
+        _ = try await rig.openStream()
+        #expect(rig.handle.resumptions == 2)
+        #expect(rig.environment.handle(for: "other").status.isIdle)
+        retention.release()
+        another.release()
+    }
+
     // B09, B10
     @Test(
         "none: a completion ends it without an error, even one that comes with the opening",

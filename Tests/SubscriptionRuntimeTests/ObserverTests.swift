@@ -249,6 +249,130 @@ struct ObserverTests {
         retention.release()
     }
 
+    /// Does to a subscription what may be done to it, and leaves it as it was.
+    private static func useAll(_ environment: Environment, _ handle: Handle) {
+        _ = handle.status
+        _ = handle.latest
+        handle.retain().release()
+        _ = handle.deliveries()
+        handle.retry()
+        _ = environment.handle(for: "other").retain()
+        environment.isActive = true
+    }
+
+    // J05, C3
+    @Test("by the Observation library may use the subscription from its callback, whatever calls it")
+    func usedFromAChange() async throws {
+        let rig = Rig()
+        let (handle, environment) = (rig.handle, rig.environment)
+        let calls = Lock(0)
+        /// Tracks the next change.
+        func track() {
+            withObservationTracking {
+                _ = handle.status
+            } onChange: {
+                Self.useAll(environment, handle)
+                calls.withLock { $0 += 1 }
+            }
+        }
+        func wasCalled(_ count: Int) async -> Bool {
+            await settles { calls.withLock { $0 } >= count }
+        }
+
+        track()
+        let retention = handle.retain()
+        #expect(await wasCalled(1))
+        track()
+        let opening = try await opened("prices", by: rig.transport)
+        opening.accept()
+        #expect(await wasCalled(2))
+        track()
+        opening.feed(1)
+        #expect(await wasCalled(3))
+        track()
+        opening.fail(.dropped)
+        #expect(await wasCalled(4))
+        // Tried again from within.
+        track()
+        let next = try await opened("prices", by: rig.transport)
+        next.accept()
+        #expect(await wasCalled(5))
+        track()
+        next.complete()
+        #expect(await wasCalled(6))
+        track()
+        environment.isActive = false
+        #expect(await wasCalled(7))
+        track()
+        await environment.end()
+        #expect(await wasCalled(8))
+        #expect(handle.status.isGone)
+        retention.release()
+    }
+
+    // C3
+    @Test("of the log may use the subscription from its closure, at each thing that happens")
+    func usedFromTheLog() async throws {
+        struct Inside {
+            var environment: Environment?
+            var handle: Handle?
+            var events: Set<String> = []
+        }
+        let inside = Lock(Inside())
+        let clock = TestClock()
+        let transport = Transport(.watched(acceptsAtOnce: true))
+        let environment = Environment(
+            transport: transport,
+            clock: clock,
+            log: { entry in
+                // One level deep: what that leads to is logged too.
+                let (environment, handle) = inside.withLock { inside in
+                    defer { (inside.environment, inside.handle) = (nil, nil) }
+                    inside.events.insert("\("\(entry.event)".prefix { $0.isLetter })")
+                    return (inside.environment, inside.handle)
+                }
+                guard let environment, let handle else { return }
+                Self.useAll(environment, handle)
+                inside.withLock { ($0.environment, $0.handle) = (environment, handle) }
+            }
+        )
+        let handle = environment.handle(for: "prices")
+        inside.withLock { ($0.environment, $0.handle) = (environment, handle) }
+        let retention = handle.retain()
+        let stuck = handle.deliveries(limit: 2)
+        var fast: Deliveries<Int>.Iterator? = handle.deliveries(limit: 2).makeAsyncIterator()
+        var opening = try await opened("prices", by: transport)
+        await handle.reaches { $0.isOpen }
+        opening.feed(contentsOf: Array(1...8))
+        for _ in 0...8 { _ = try await fast?.next() }
+        fast = nil
+        _ = consume stuck
+        opening.fail(.dropped)
+        opening = try await opened("prices", by: transport)
+        await handle.reaches { $0.isOpen }
+        environment.isActive = false
+        environment.isActive = true
+        opening = try await opened("prices", by: transport)
+        await handle.reaches { $0.isOpen }
+        opening.fail(.refused)
+        opening = try await opened("prices", by: transport)
+        await environment.end()
+
+        let events = inside.withLock { $0.events }
+        #expect(events == ["opened", "failed", "waiting", "resumed", "parked", "ended", "lagged"])
+        #expect(transport.unclosed == 0)
+        inside.withLock { $0 = Inside() }
+        retention.release()
+    }
+
+    /// The next opening of a request, of several that there may be.
+    private func opened(_ request: String, by transport: Transport) async throws -> Transport.Opening {
+        while true {
+            let opening = try await transport.nextOpening()
+            if opening.request == request { return opening }
+        }
+    }
+
     @Test("of the log reads what happens, in names and counts")
     func log() async throws {
         let entries = Lock<[SubscriptionLogEntry]>([])
