@@ -18,29 +18,31 @@ import tempfile
 from streams import table, where
 
 # The contract's rows are the transport's to prove.
-FOLDERS = ["SubscriptionRuntimeTests", "CurlSSETransportTests"]
+FOLDERS = ["SubscriptionRuntimeTests", "CurlSSETransportTests", "HTTPTests"]
 
 COMMAND = ["swift", "test", "-c", "release", "--skip-build", "--scratch-path", ".build-catalogue", "--no-parallel"]
 
 
 def rows():
-    """What the comment before each test names: by (folder, file, function), (identifiers, sentence)."""
+    """What each test proves: by (folder, file, function), the identifiers that the comment before it names, and its sentence."""
     found = {}
     for folder in FOLDERS:
         for path in sorted(glob.glob(f"Tests/{folder}/*.swift")):
             text = open(path, encoding="utf-8").read()
-            for match in re.finditer(r'^ *// ([A-Z][0-9].*)\n *@Test\((?:\s*)"((?:[^"\\]|\\.)*)"', text, re.M):
-                identifiers = re.findall(r"\b[A-M]\d\d\b", match[1])
+            for match in re.finditer(r'^(?: *// ([A-Z][0-9].*)\n)? *@Test\((?:\s*)"((?:[^"\\]|\\.)*)"', text, re.M):
+                identifiers = re.findall(r"\b[A-M]\d\d\b", match[1] or "")
                 function = re.search(r"func (\w+)\(", text[match.end():])[1]
-                if identifiers:
-                    found[folder, os.path.basename(path), function] = (identifiers, match[2])
+                found[folder, os.path.basename(path), function] = (identifiers, match[2])
     return found
 
 
 def chosen_tests(named):
-    """All of the runtime's tests, and those of the transport's that have an identifier."""
-    functions = sorted(function for folder, _, function in named if folder == "CurlSSETransportTests")
-    return rf"SubscriptionRuntimeTests\.|CurlSSETransportTests\..*/({'|'.join(functions)})\("
+    """All of the runtime's tests, and those of the others that have an identifier."""
+    chosen = [rf"{FOLDERS[0]}\."]
+    for folder in FOLDERS[1:]:
+        functions = sorted(function for (place, _, function), (identifiers, _) in named.items() if identifiers and place == folder)
+        chosen.append(rf"{folder}\..*/({'|'.join(functions)})\(")
+    return "|".join(chosen)
 
 
 def run(only, quick):
@@ -90,18 +92,22 @@ def main():
     chosen = options.parse_args()
     os.makedirs(chosen.results, exist_ok=True)
     named = rows()
-    if not named:
+    if not any(identifiers for identifiers, _ in named.values()):
         raise SystemExit("no test names an identifier: to be called from the top of the checkout")
     only = chosen.only or chosen_tests(named)
     seconds, failed, counts, figures = run(only, chosen.quick)
 
-    lines = []
+    lines, others = [], []
     for test, (identifiers, sentence) in sorted(named.items(), key=lambda row: row[1][0]):
         if test not in seconds:
             continue
         count = ", ".join(f"{count:,}" for count in sorted(counts.get(test, [])))
         verdict = "NO" if test in failed else "yes"
-        lines.append([", ".join(identifiers), sentence.replace("|", "\\|"), count or "-", f"{seconds[test]:.2f}", verdict])
+        line = [sentence.replace("|", "\\|"), count or "-", f"{seconds[test]:.2f}", verdict]
+        if identifiers:
+            lines.append([", ".join(identifiers), *line])
+        elif count or test in failed:
+            others.append([test[1].removesuffix(".swift"), *line])
     total = sum(seconds.values())
     variable = "" if chosen.quick else "SUBSCRIPTION_FULL=1 "
     out = [
@@ -114,6 +120,8 @@ def main():
         f"    {variable}{' '.join(COMMAND)} --filter '{only}'\n",
         f"{len(lines)} tests with identifiers, {len(seconds)} in all, {total:.0f} s.\n",
         table(["identifiers", "what is proved", "count", "seconds", "holds"], lines),
+        "\n## Beside the catalogue\n\nTests without an identifier that are run more often here than elsewhere.\n",
+        table(["tests", "what is proved", "count", "seconds", "holds"], others),
         "\n## Owners on real threads\n\nLags are the scheduler's to say; each is told, and every payload is delivered or counted.\n\n"
         + "\n".join(f"- {line}" for line in figures),
     ]

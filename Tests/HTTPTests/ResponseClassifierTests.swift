@@ -36,6 +36,7 @@ struct ResponseClassifierTests {
 
     private let stream = ("Content-Type", "text/event-stream")
 
+    // B16
     @Test(
         "200 and text/event-stream is open",
         arguments: ["text/event-stream", "TEXT/event-stream; charset=utf-8"],
@@ -49,6 +50,7 @@ struct ResponseClassifierTests {
         #expect(classifier.head(head(200, [("content-type", type)] + more)) == .open)
     }
 
+    // B16
     @Test("204 and 205 complete, whatever their type", arguments: [204, 205])
     func completed(status: Int) {
         var classifier = classifier()
@@ -56,6 +58,7 @@ struct ResponseClassifierTests {
         #expect(classifier.head(head(status)) == .completed)
     }
 
+    // B16
     @Test(
         "H1: 200 with another content type or none is a request error that names the type",
         arguments: [
@@ -73,6 +76,7 @@ struct ResponseClassifierTests {
         #expect(!error.message.contains("hunter2"))
     }
 
+    // B16
     @Test("H2: of two content types the last counts")
     func twoTypes() {
         var classifier = classifier()
@@ -80,6 +84,7 @@ struct ResponseClassifierTests {
         #expect(classifier.head(head(200, [stream, ("Content-Type", "text/html")])) == .collect)
     }
 
+    // B16
     @Test("a content coding is a request error", arguments: ["gzip", "identity, br", "GZIP", "zstd"])
     func coded(coding: String) {
         let error = failure(head(200, [stream, ("Content-Encoding", coding)]))
@@ -87,12 +92,14 @@ struct ResponseClassifierTests {
         #expect(error.message.contains("content coding"))
     }
 
+    // B16
     @Test("a content coding in a second field counts too")
     func codedTwice() {
         let fields = [stream, ("Content-Encoding", "gzip"), ("Content-Encoding", "identity")]
         #expect(failure(head(200, fields)).kind == .request)
     }
 
+    // B16
     @Test("H1: another 2xx is a request error, also as an event stream", arguments: [201, 202, 203, 206, 207, 299])
     func other2xx(status: Int) {
         let error = failure(head(status, [stream]), body: "data: not an event\n\n")
@@ -100,6 +107,7 @@ struct ResponseClassifierTests {
         #expect(error.status == status)
     }
 
+    // B16
     @Test("a redirect is handed on with its Location", arguments: [301, 302, 303, 307, 308])
     func redirects(status: Int) {
         var classifier = classifier()
@@ -108,6 +116,7 @@ struct ResponseClassifierTests {
         #expect(classifier.head(head(status)) == .redirect(location: nil))
     }
 
+    // B16
     @Test("H3: a redirect that is not followed is a request error with the reason, and without the Location")
     func refusedRedirect() {
         var classifier = classifier()
@@ -118,11 +127,13 @@ struct ResponseClassifierTests {
         #expect(error.message == "api.example:443 answered 302 (HTTP/1.1), which was not followed: it leads nowhere")
     }
 
+    // B16
     @Test("300, 304, 305 and 306 are request errors, also with a Location", arguments: [300, 304, 305, 306, 309, 399])
     func other3xx(status: Int) {
         #expect(failure(head(status, [("Location", "/b")])).kind == .request)
     }
 
+    // B16
     @Test("H9: 408, 421, 425 and 429 may pass, with Retry-After", arguments: [408, 421, 425, 429])
     func passing4xx(status: Int) {
         let error = failure(head(status, [("Retry-After", "7")]))
@@ -130,6 +141,7 @@ struct ResponseClassifierTests {
         #expect(error.retryAfter == .seconds(7))
     }
 
+    // B16
     @Test("401 asks the credentials' provider once more, and is a request error where it cannot")
     func unauthorized() {
         var asking = classifier(mayAuthenticate: true)
@@ -137,6 +149,7 @@ struct ResponseClassifierTests {
         #expect(failure(head(401, [("Retry-After", "7")])).kind == .request)
     }
 
+    // B16
     @Test("403 is a request error, also with a provider")
     func forbidden() {
         var asking = classifier(mayAuthenticate: true)
@@ -144,6 +157,7 @@ struct ResponseClassifierTests {
         #expect(asking.failure(Self.facts).kind == .request)
     }
 
+    // B16
     @Test(
         "H9: every other 4xx is a request error, without Retry-After",
         arguments: (400...499).filter { ![408, 421, 425, 429].contains($0) }
@@ -155,6 +169,7 @@ struct ResponseClassifierTests {
         #expect(error.bodyPrefix == Array("no".utf8))
     }
 
+    // B16
     @Test(
         "H1, H9: 5xx may pass, with Retry-After, also as an event stream; over 599 counts as one",
         arguments: [500, 501, 502, 503, 504, 505, 599, 600, 999]
@@ -166,6 +181,7 @@ struct ResponseClassifierTests {
         #expect(error.status == status)
     }
 
+    // B16
     @Test("a Retry-After date is read against the given time of day, nonsense is none, and of two the last counts")
     func retryAfter() {
         let date = "Thu, 01 Jan 1970 00:17:00 GMT"
@@ -175,6 +191,7 @@ struct ResponseClassifierTests {
         #expect(failure(head(503, [("Retry-After", "1"), ("Retry-After", "2")])).retryAfter == .seconds(2))
     }
 
+    // B16
     @Test(
         "G3: a JSON body's GraphQL errors are carried, and only counted in the message",
         arguments: [(200, "application/json"), (400, "application/graphql-response+json"), (500, "application/json")]
@@ -186,6 +203,7 @@ struct ResponseClassifierTests {
         #expect(!error.message.contains("hunter2"))
     }
 
+    // B16
     @Test("G3: errors are looked for in JSON alone")
     func errorsInText() {
         let error = failure(head(401, [("Content-Type", "text/plain")]), body: #"{"errors":[]}"#)

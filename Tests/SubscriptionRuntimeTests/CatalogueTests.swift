@@ -47,7 +47,7 @@ struct CatalogueTests {
 
     private static func sources() throws -> [String] {
         let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        return try ["SubscriptionRuntimeTests", "CurlSSETransportTests"].flatMap { target in
+        return try ["SubscriptionRuntimeTests", "CurlSSETransportTests", "HTTPTests"].flatMap { target in
             let folder = tests.appending(path: target)
             return try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
                 .map { try String(contentsOf: folder.appending(path: $0), encoding: .utf8) }

@@ -325,20 +325,42 @@ func measureParking(handles count: Int, rounds: Int) {
     )
 }
 
-/// L08: what part of a herd comes back in the fullest tick, by what draws the chance.
+/// L08: two environments whose handles lose their streams at once: what part of all comes back in the fullest tick, and
+/// what part of one's handles in the same tick as the other's of the same place, by what draws the chance.
 func measureChance(handles count: Int) {
-    for (name, drawing) in [
-        ("constant", { @Sendable in 0.5 }), ("default", { @Sendable in .random(in: 0...1) }),
-    ] {
+    let drawings: [(String, () -> @Sendable () -> Double)] = [
+        ("constant", { { 0.5 } }),
+        (
+            "seed",
+            {
+                let generator = Mutex(Seeded(seed: 1))
+                return { generator.withLock { .random(in: 0...1, using: &$0) } }
+            }
+        ),
+        ("default", { { .random(in: 0...1) } }),
+    ]
+    for (name, drawing) in drawings {
         let began = ContinuousClock.now
-        let herd = Herd(count, drawing: drawing)
-        herd.loseAll()
-        while herd.server.open < count { herd.step() }
-        let fullest = zip(herd.open.dropFirst(), herd.open).map { $0 - $1 }.max() ?? 0
+        let herds = (0..<2).map { _ in Herd(count, drawing: drawing()) }
+        for herd in herds { herd.loseAll() }
+        var ticks = herds.map { _ in [Int?](repeating: nil, count: count) }
+        var inTick: [Int: Int] = [:]
+        while herds.contains(where: { $0.server.open < count }) {
+            for (place, herd) in herds.enumerated() {
+                herd.step()
+                for (number, handle) in herd.handles.enumerated() where ticks[place][number] == nil {
+                    guard case .open = handle.stream else { continue }
+                    ticks[place][number] = herd.milliseconds
+                    inTick[herd.milliseconds, default: 0] += 1
+                }
+            }
+        }
+        let twins = zip(ticks[0], ticks[1]).count { $0 == $1 }
         report(
             [
                 ("herd", "chance"), ("unit", name), ("handles", "\(count)"),
-                ("in_one_tick", (Double(fullest) / Double(count)).rounded(to: 3)),
+                ("in_one_tick", (Double(inTick.values.max() ?? 0) / Double(2 * count)).rounded(to: 3)),
+                ("with_their_twins", (Double(twins) / Double(count)).rounded(to: 3)),
             ],
             since: began
         )

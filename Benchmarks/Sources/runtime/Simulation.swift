@@ -1,5 +1,6 @@
 // The backoff alone: when each handle would ask again, by ours and by other rules. No runtime, no clock.
 
+internal import Glibc
 internal import SubscriptionRuntime
 
 /// How a wait is drawn.
@@ -8,6 +9,7 @@ private enum Jitter: String, CaseIterable {
     case full = "nothing to whole step"
     case decorrelated = "up to three times the last"
     case none = "whole step"
+    case milder = "20 % either way, by 1.6"
 
     /// Seconds of a wait, from how many went before and how long the last was.
     func wait(_ attempt: Int, last: Double, _ generator: inout some RandomNumberGenerator) -> Double {
@@ -17,6 +19,9 @@ private enum Jitter: String, CaseIterable {
         case .full: return step * .random(in: 0...1, using: &generator)
         case .decorrelated: return min(Backoff.cap.seconds, .random(in: 1...max(1, 3 * last), using: &generator))
         case .none: return step
+        case .milder:
+            let milder = min(Backoff.cap.seconds, Backoff.base.seconds * pow(1.6, Double(attempt)))
+            return milder * .random(in: 0.8...1.2, using: &generator)
         }
     }
 }
