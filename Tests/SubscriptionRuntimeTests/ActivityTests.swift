@@ -355,18 +355,23 @@ struct ActivityTests {
         let transport = Watched()
         let environment = Environment(transport: transport, clock: TestClock())
         let handle = environment.handle(for: "prices")
+        let threads = AtOnce(2)
+        let uncancelled = Lock(0)
         for _ in 0..<Seeded.count(3000, full: 100_000) {
             let retention = handle.retain()
             _ = try await transport.base.nextOpening()
 
-            async let released: Void = retention.release()
-            environment.isActive = false
-            let uncancelled = transport.uncancelled
-            await released
+            await threads.run(
+                { retention.release() },
+                {
+                    environment.isActive = false
+                    uncancelled.withLock { $0 += transport.uncancelled }
+                }
+            )
 
-            #expect(uncancelled == 0)
             environment.isActive = true
         }
+        #expect(uncancelled.withLock { $0 } == 0)
         await environment.end()
     }
 

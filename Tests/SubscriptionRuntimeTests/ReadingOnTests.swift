@@ -1,5 +1,6 @@
 // An owner that reads on in the driver's place, and what may happen to the subscription meanwhile.
 
+import Foundation
 import SubscriptionTesting
 import Synchronization
 import Testing
@@ -180,6 +181,34 @@ struct ReadingOnTests {
         opening.accept()
         #expect(try await scene.owner.next() == .baseline(.resumed(1)))
         #expect(try await scene.owner.next() == .payload(21))
+    }
+
+    @Test("reads of a stream that another has followed meanwhile, and nothing of that comes into the new one's")
+    func anotherStreamIsOpen() async throws {
+        // Not on a thread of the pool's, which the new stream's driver needs.
+        try await Task(executorPreference: OneThread(label: "reads on")) {
+            var scene = try await Scene()
+            let (environment, handle) = (scene.environment, scene.handle)
+            let transport = scene.transport
+            let next = Task {
+                let opening = try await transport.nextOpening()
+                opening.accept()
+                return opening
+            }
+            scene.moment.set {
+                environment.isActive = false
+                environment.isActive = true
+                while !handle.status.isOpen { sched_yield() }
+            }
+            #expect(try await scene.owner.next() == .payload(4))
+
+            #expect(scene.opening.taken == 8)
+            #expect(handle.status.events == 4)
+            #expect(handle.latest == 4)
+            try await next.value.feed(21)
+            #expect(try await scene.owner.next() == .baseline(.resumed(1)))
+            #expect(try await scene.owner.next() == .payload(21))
+        }.value
     }
 
     @Test("reads in a task that is cancelled meanwhile, and takes nothing more")
