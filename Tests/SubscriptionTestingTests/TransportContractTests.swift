@@ -26,7 +26,7 @@ struct TransportContractTests {
             contract = TransportContract(
                 transport,
                 // What is broken takes this long to be found out, in most of the tests.
-                patience: fault == nil ? .seconds(20) : .seconds(1),
+                patience: fault == nil ? .seconds(20) : .seconds(2),
                 connections: { base.unclosed },
                 openings: { base.opened },
                 sent: { sent.withLock { $0 } }
