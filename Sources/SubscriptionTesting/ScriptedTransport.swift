@@ -109,7 +109,7 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
     /// The most there ever were at once of ``live``.
     public var mostLive: Int { tally.counts.mostLive }
 
-    /// The most there ever were at once of ``live`` for one request; counted where tasks are watched.
+    /// The most there ever were at once of ``live`` for one request; counted where tasks are watched, and exactly.
     package var mostLiveOfOne: Int { tally.counts.mostLiveOfOne }
 
     /// How many openings and streams there are that were not closed, cancelled or not.
@@ -129,14 +129,18 @@ public final class ScriptedTransport<Request: Hashable & Sendable, Payload: Send
             onCancel: onCancel
         )
         if manner.acceptsAtOnce { opening.accept() }
+        try await opening.answer { tell(opening) }
+        return ScriptedPayloads(opening)
+    }
+
+    /// Tells who waits for an opening, or asks next.
+    private func tell(_ opening: Opening) {
         let watcher = state.withLock { state in
             let watcher = state.watchers.takeFirst()
             if watcher == nil { state.untold.append(opening) }
             return watcher
         }
         watcher?.resume(returning: .success(opening))
-        try await opening.answer()
-        return ScriptedPayloads(opening)
     }
 }
 
@@ -199,9 +203,7 @@ final class ScriptedTally<Request: Hashable & Sendable>: Sendable {
                 let ofOne = state.callers[request]?.values.count(where: \.isUncancelled) ?? 0
                 state.counts.mostLiveOfOne = max(state.counts.mostLiveOfOne, ofOne)
             }
-            if state.live > state.counts.mostLive {
-                state.counts.mostLive = max(state.counts.mostLive, watchesTasks ? state.uncancelled : state.live)
-            }
+            state.counts.mostLive = max(state.counts.mostLive, state.live)
             return state.lastPlace
         }
     }
@@ -363,10 +365,11 @@ public final class ScriptedOpening<Request: Hashable & Sendable, Payload: Sendab
 
     // MARK: Called by the runtime
 
-    /// Waits for the test's answer.
-    func answer() async throws(SubscriptionFailure) {
+    /// Waits for the test's answer, which is told of once it is live.
+    func answer(_ tell: () -> Void) async throws(SubscriptionFailure) {
         let answer = await withTaskCancellationHandler {
             enter()
+            tell()
             return await HandOver.wait { asked in
                 let answer = state.withLock { state -> Result<Void, SubscriptionFailure>? in
                     if let refusal = state.refusal { return .failure(refusal) }

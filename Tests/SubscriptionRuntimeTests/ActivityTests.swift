@@ -284,7 +284,7 @@ struct ActivityTests {
 
         environment.isActive = true
         await rig.handle.reaches { $0.isOpen }
-        #expect(rig.transport.mostLive <= 1)
+        #expect(rig.transport.mostLiveOfOne <= 1)
         environment.isActive = false
 
         #expect(rig.transport.live == 0)

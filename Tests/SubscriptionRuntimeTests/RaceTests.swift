@@ -119,7 +119,7 @@ struct RaceTests {
         #expect(handle.watchers == 0)
         #expect(rig.transport.unclosed == 0)
         #expect(rig.transport.live == 0)
-        #expect(rig.transport.mostLive <= 1, "seed \(seed)")
+        #expect(rig.transport.mostLiveOfOne <= 1, "seed \(seed)")
         let last = rig.transport.opened
         _ = handle.retain()
         #expect(rig.transport.opened == last)
@@ -178,7 +178,7 @@ struct RaceTests {
             #expect(rig.transport.live == 0)
             await environment.end()
             #expect(rig.transport.opened <= 2)
-            #expect(rig.transport.mostLive <= 1)
+            #expect(rig.transport.mostLiveOfOne <= 1)
             #expect(environment.running == 0)
             #expect(environment.waits == 0)
             retention.release()

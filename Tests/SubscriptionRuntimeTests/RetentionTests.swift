@@ -225,7 +225,7 @@ struct RetentionTests {
         await rig.environment.end()
         #expect(rig.environment.running == 0)
         #expect(rig.transport.opened == rounds)
-        #expect(rig.transport.mostLive <= 1)
+        #expect(rig.transport.mostLiveOfOne <= 1)
         #expect(rig.transport.unclosed == 0)
     }
 
