@@ -322,7 +322,7 @@ public struct TransportContract<Transport: SubscriptionTransport>: Sendable {
     private func standstill(after before: Int) async -> Int? {
         let deadline = ContinuousClock.now + patience
         var (last, looks) = (before, 0)
-        while looks < 20 {
+        while looks < 40 {
             let sent = await sent()
             looks = sent == last && sent > before ? looks + 1 : 0
             last = sent

@@ -21,8 +21,10 @@ struct TransportContractTests {
             let sent = Lock(0)
             self.base = base
             self.over = over
-            transport = Faulty(base: base, fault: fault, gate: gate)
-            server = Task { try await Self.play(base, fault, sent) }
+            // Whoever floods and whoever reads ahead do not wait for the tests beside them: that would look held back.
+            let thread = OneThread(label: "flood")
+            transport = Faulty(base: base, fault: fault, gate: gate, thread: thread)
+            server = Task { try await Self.play(base, fault, sent, thread) }
             contract = TransportContract(
                 transport,
                 // What is broken takes this long to be found out, in most of the tests.
@@ -55,7 +57,8 @@ struct TransportContractTests {
         private static func play(
             _ transport: ScriptedTransport<String, Int>,
             _ fault: Fault?,
-            _ sent: Lock<Int>
+            _ sent: Lock<Int>,
+            _ thread: OneThread
         ) async throws {
             try await withThrowingDiscardingTaskGroup { group in
                 var silent: [ScriptedOpening<String, Int>] = []
@@ -63,7 +66,9 @@ struct TransportContractTests {
                     let opening = try await transport.nextOpening()
                     answer(opening, fault)
                     if opening.request == "silent" { silent.append(opening) }
-                    if opening.request == "flooding" { group.addTask { await flood(opening, sent) } }
+                    if opening.request == "flooding" {
+                        group.addTask(executorPreference: thread) { await flood(opening, sent) }
+                    }
                     guard opening.request == "over" else { continue }
                     for opening in silent { opening.fail(.network(Cut())) }
                     return
@@ -193,6 +198,7 @@ private struct Faulty: SubscriptionTransport {
     let fault: Fault?
     /// Open until the test is over.
     let gate: AsyncStream<Void>
+    let thread: OneThread
     /// Streams that are not let go of.
     let held = Lock<[Base.Payloads]>([])
 
@@ -267,11 +273,11 @@ private struct Faulty: SubscriptionTransport {
             self.payloads = payloads
             self.opening = opening
             guard transport.fault == .readsAhead, request == "flooding", let payloads else { return }
+            let reading = Task(executorPreference: transport.thread) {
+                var iterator = payloads.makeAsyncIterator()
+                while !Task.isCancelled, try await iterator.next(atMost: 16) != nil { await Task.yield() }
+            }
             Task { [gate = transport.gate] in
-                let reading = Task {
-                    var iterator = payloads.makeAsyncIterator()
-                    while !Task.isCancelled, try await iterator.next(atMost: 16) != nil { await Task.yield() }
-                }
                 for await _ in gate {}
                 reading.cancel()
             }
