@@ -208,14 +208,14 @@ struct RedirectTests {
         let transport = try plain(eager) {
             $0.httpVersion = .http1_1
             $0.maxConcurrentOpenings = 1
-            $0.connectTimeout = .seconds(1)
+            $0.connectTimeout = .seconds(2)
             $0.admissionTimeout = .seconds(30)
         }
         let messages = await withTaskGroup { group in
             for _ in 0..<4 { group.addTask { await transport.read(EventSourceRequest()).error?.message } }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(messages == Array(repeating: "no connection to 127.0.0.1:\(silent.port) within 1 s", count: 4))
+        #expect(messages == Array(repeating: "no connection to 127.0.0.1:\(silent.port) within 2 s", count: 4))
         #expect(await silent.reaches { $0.connections == 4 && $0.openConnections == 0 })
         let records = silent.journal.records
         for (earlier, later) in zip(records, records.dropFirst()) {
