@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import SubscriptionRuntime
 import SubscriptionTesting
@@ -168,4 +169,46 @@ struct TasksOnTheLoopTests {
         // What is handed over at once, and what is read in the time that tasks have within reads.
         #expect(rows.dropLast().allSatisfy { $0.count <= 600 }, "\(rows.map(\.count))")
     }
+
+    @Test("a reader with an executor of its own does not wait for the pool, whoever is read with it")
+    func ownExecutor() async {
+        await #expect(processExitsWith: .success) {
+            let server = try ReplayServer(otherwise: [
+                .expectRequest, .send(head), .silence, .send("data: a\n\n"), .silence,
+            ])
+            let loop = try CurlLoop()
+            let transport = try plain(server, loop: loop)
+            let thread = OneThread(label: "reader")
+            let isRead = DispatchSemaphore(value: 0)
+            for _ in 0..<3 {
+                Task.detached { for try await _ in try await transport.open(EventSourceRequest(), resuming: nil) {} }
+            }
+            Task.detached(executorPreference: thread) {
+                for try await _ in try await transport.open(EventSourceRequest(), resuming: nil) { isRead.signal() }
+            }
+            #expect(await holds { transport.counters.openStreams == 4 })
+            // From here on the pool has no thread for anybody: its threads and the loop's are held up.
+            let isOver = DispatchSemaphore(value: 0)
+            let goesOn = DispatchSemaphore(value: 0)
+            for _ in 0..<64 { Task.detached { holdUp(by: isOver) } }
+            Task.detached(executorPreference: loop.executor) { holdUp(by: goesOn) }
+            server.proceed()
+            let sent = 4 * (head.utf8.count + 9)
+            while server.journal.records.reduce(0, { $0 + $1.bytesSent }) < sent { usleep(1_000) }
+            // Now there is something of all four, for one turn.
+            goesOn.signal()
+            #expect(wait(for: isRead))
+            for _ in 0..<64 { isOver.signal() }
+        }
+    }
+}
+
+/// What a task should not do.
+private func holdUp(by semaphore: DispatchSemaphore) {
+    semaphore.wait()
+}
+
+/// Less than the second after which Dispatch gives a pool another thread whose threads do not come back.
+private func wait(for semaphore: DispatchSemaphore) -> Bool {
+    semaphore.wait(timeout: .now() + .milliseconds(800)) == .success
 }
