@@ -397,6 +397,27 @@ struct ClassificationTests {
         #expect(await server.reaches { $0.openConnections == 0 })
     }
 
+    @Test(
+        "H8: of two lengths of one content one is held to, and what is beyond it is no other response",
+        arguments: [[9, 18], [18, 9], [9, 100]]
+    )
+    func twoLengths(lengths: [Int]) async throws {
+        let fields = [("Content-Type", "text/event-stream")] + lengths.map { ("Content-Length", "\($0)") }
+        let server = try ReplayServer { _, _ in [.send(ReplayServer.head(200, fields) + "data: a\n\ndata: b\n\n")] }
+        let loop = try CurlLoop()
+        let transport = try plain(server, loop: loop) { $0.idleTimeout = .milliseconds(300) }
+        for _ in 0..<2 {
+            let read = await transport.read(EventSourceRequest())
+            let texts = read.payloads.map(\.data.text)
+            #expect(texts == ["a"] || texts == ["a", "b"])
+            #expect(read.end == .failed(.network))
+        }
+        await loop.shutdown()
+        #expect(transport.counters.openStreams == 0)
+        #expect(transport.counters.faults == 0)
+        #expect(await server.reaches { $0.openConnections == 0 })
+    }
+
     @Test("an event over the limit is a network failure that names the limit")
     func tooLong() async throws {
         let server = try ReplayServer.answering(
