@@ -153,4 +153,114 @@ struct SecretTests {
             )
         check(texts(read.error, read.error), "credentials")
     }
+
+    /// One way to fail on the way to a server, and what the configuration is for it.
+    struct Way: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var configure: @Sendable (inout Configuration, Places) -> Void
+
+        init(_ what: String, _ configure: @escaping @Sendable (inout Configuration, Places) -> Void) {
+            testDescription = what
+            self.configure = configure
+        }
+    }
+
+    /// Where a way may lead.
+    struct Places {
+        /// Refuses every request to it, and every tunnel, by 407.
+        var proxy: ReplayServer
+        /// Closes every connection.
+        var closing: ReplayServer
+
+        func url(_ scheme: String, _ server: ReplayServer) -> Configuration.Proxy {
+            .url("\(scheme)://hunter2user:hunter2proxy@127.0.0.1:\(server.port)")
+        }
+    }
+
+    static let ways: [Way] = [
+        Way("a refusal") { _, _ in },
+        Way("a refusal over HTTP/1.1") { configuration, _ in configuration.httpVersion = .http1_1 },
+        Way("nobody vouches") { configuration, _ in configuration.tls.caFile = nil },
+        Way("a wrong pin") { configuration, _ in
+            configuration.tls.pinnedPublicKey = "sha256//" + String(repeating: "A", count: 43) + "="
+        },
+        Way("a CA file that is none") { configuration, _ in configuration.tls.caFile = "/nowhere" },
+        Way("a proxy's 407") { configuration, places in configuration.proxy = places.url("http", places.proxy) },
+        Way("a proxy that closes") { configuration, places in
+            configuration.proxy = places.url("http", places.closing)
+        },
+        Way("SOCKS5 that closes") { configuration, places in
+            configuration.proxy = places.url("socks5h", places.closing)
+        },
+        Way("SOCKS4 that closes") { configuration, places in
+            configuration.proxy = places.url("socks4a", places.closing)
+        },
+        Way("a proxy over TLS that closes") { configuration, places in
+            configuration.proxy = places.url("https", places.closing)
+        },
+    ]
+
+    @Test("are in nothing that the runtime says or logs of a failure over TLS, HTTP/2 or a proxy", arguments: ways)
+    func runtime(way: Way) async throws {
+        let certificates = try Certificates.shared()
+        let echo = ReplayServer.response(
+            403,
+            [("Content-Type", "application/json"), ("X-Echo", "hunter2header")],
+            body: #"{"errors":[{"message":"bad hunter2variable"}]}"#
+        )
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(echo), .close])
+        let nginx = try await Nginx(to: server)
+        let places = Places(
+            proxy: try ReplayServer { _, _ in [.send(ReplayServer.response(407, body: "hunter2proxy"))] },
+            closing: try ReplayServer()
+        )
+        var configuration = Configuration()
+        configuration.tls.caFile = certificates.authority
+        configuration.connectTimeout = .seconds(300)
+        way.configure(&configuration, places)
+        let credentials = Credentials(deadline: .seconds(300)) { _ in
+            [HTTPField("Authorization", "Bearer hunter2token")]
+        }
+        let transport = try GraphQLTransport(
+            "https://hunter2user:hunter2word@127.0.0.1:\(nginx.port)/?q=hunter2query",
+            dialect: GraphQLSSE(),
+            configuration: configuration,
+            credentials: credentials
+        )
+        let entries = Recorder<SubscriptionLogEntry>()
+        let environment = SubscriptionEnvironment<GraphQLRequest, GraphQLResult>(transport: transport) {
+            entries.append($0)
+        }
+        let request = try GraphQLRequest(
+            query: "subscription { hunter2body }",
+            variables: ["a": "hunter2variable"],
+            headers: [HTTPField("X-Api-Key", "hunter2header"), HTTPField("Cookie", "hunter2cookie")]
+        )
+        let handle = environment.handle(for: request)
+        // Its end stays to be seen when its reader has gone.
+        let retention = handle.retain()
+        let reader = Task { () -> String in
+            do throws(SubscriptionEnd) {
+                for try await _ in handle.deliveries() {}
+                return "none"
+            } catch {
+                return "\(error) \(String(reflecting: error))"
+            }
+        }
+        var said: [String] = []
+        for await status in handle.statuses {
+            said += ["\(status)", "\(status.stream)", String(reflecting: status)]
+            guard let error = status.error else { continue }
+            said += ["\(error)", String(reflecting: error)] + texts(error, error.transportError)
+            break
+        }
+        #expect(said.contains { $0.contains("127.0.0.1:\(nginx.port)") }, "\(said)")
+        await environment.end()
+        said.append(await reader.value)
+        said += entries.values.map { "\($0)" }
+        #expect(entries.values.contains { if case .failed = $0.event { true } else { false } })
+        said += ["\(transport.counters)", "\(handle.status)"]
+        retention.release()
+        check(said, way.testDescription)
+    }
 }

@@ -5,7 +5,7 @@ import Testing
 
 /// A run of the tool.
 final class ToolProcess: Sendable {
-    /// The lines of its standard output, as they come.
+    /// The lines of its standard output, and of its standard error where that was asked for, as they come.
     let lines: AsyncStream<String>
 
     private let process: Process
@@ -16,14 +16,14 @@ final class ToolProcess: Sendable {
         .path
 
     /// Starts the tool, or another program.
-    init(_ arguments: [String], program: String = path) throws {
+    init(_ arguments: [String], program: String = path, readsErrors: Bool = false) throws {
         let process = Process()
         process.executableURL = URL(filePath: program)
         process.arguments = arguments
         let pipe = Pipe()
         process.standardOutput = pipe
         process.standardInput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
+        if readsErrors { process.standardError = pipe } else { process.standardError = FileHandle.nullDevice }
         let (exits, exitsIn) = AsyncStream<Int32>.makeStream()
         process.terminationHandler = { process in
             exitsIn.yield(process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus)
