@@ -37,10 +37,66 @@ struct ConfigurationTests {
         #expect(configuration.keepaliveProbes == 3)
         #expect(configuration.tcpUserTimeout == .seconds(30))
         #expect(configuration.httpVersion == .automatic)
+        #expect(configuration.tls.caFile == nil)
+        #expect(configuration.tls.caPath == nil)
+        #expect(configuration.tls.clientCertificate == nil)
+        #expect(configuration.tls.clientKey == nil)
         #expect(configuration.tls.minimumVersion == .tls1_2)
+        #expect(configuration.tls.pinnedPublicKey == nil)
         #expect(!configuration.tls.insecureSkipsVerification)
         #expect(configuration.proxy == .none)
+        #expect(configuration.unixSocket == nil)
+        #expect(configuration.interface == nil)
+        #expect(configuration.resolve == [])
+        #expect(configuration.trustedOrigins == [])
+        #expect(!configuration.readsOnLoop)
         #expect(configuration.onComment == nil)
+        // Each that there is, is above.
+        #expect(Mirror(reflecting: configuration).children.count == 20)
+        #expect(Mirror(reflecting: configuration.tls).children.count == 7)
+    }
+
+    @Test(
+        "is refused where a transport is made, and not at its first opening",
+        arguments: times.map { name, set, _, high in Change(name) { set(&$0, high + .nanoseconds(1)) } }
+            + numbers.map { name, set, low, _ in Change(name) { set(&$0, low - 1) } }
+            + [
+                Change("tls.caFile") { $0.tls.caFile = "" },
+                Change("tls.pinnedPublicKey") { $0.tls.pinnedPublicKey = "sha256//x" },
+                Change("proxy") { $0.proxy = .url("") },
+                Change("unixSocket") { $0.unixSocket = "" },
+                Change("interface") { $0.interface = "" },
+                Change("resolve") { $0.resolve = [.init(host: "a", port: 0, address: "::1")] },
+                Change("trustedOrigins") { $0.trustedOrigins = [""] },
+            ]
+    )
+    func whereItIsGiven(change: Change) throws {
+        var configuration = Configuration()
+        change.apply(&configuration)
+        let expected = try refusal(change)
+        let error = try #require(throws: TransportError.self) {
+            _ = try EventSourceTransport("http://a.test/", dialect: EventSource(), configuration: configuration)
+        }
+        #expect(error == expected)
+        #expect(error.message.hasPrefix("the configuration's \(change.testDescription) "))
+    }
+
+    @Test(
+        "is refused with a trusted origin that is none, without the origin's words",
+        arguments: [
+            "hunter2", "ftp://hunter2", "https://", "https://hunter2:99999", "//hunter2",
+            "https://[",
+        ]
+    )
+    func notAnOrigin(origin: String) throws {
+        var configuration = Configuration()
+        configuration.trustedOrigins = ["https://a.test", origin]
+        let error = try #require(throws: TransportError.self) {
+            _ = try EventSourceTransport("http://a.test/", dialect: EventSource(), configuration: configuration)
+        }
+        #expect(error.kind == .environment)
+        #expect(error.message.hasPrefix("the configuration's trustedOrigins has one that is no origin: "))
+        #expect(!error.message.contains("hunter2"))
     }
 
     static let times: [(String, @Sendable (inout Configuration, Duration) -> Void, Duration, Duration)] = [
