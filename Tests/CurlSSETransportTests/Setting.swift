@@ -29,6 +29,30 @@ enum ProcessUse {
         }
     }
 
+    /// How much of the processors' time all threads have had.
+    static var processorTime: Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
+    /// How many sockets of this system are in the middle of connecting to a port of the loopback (proc(5), /proc/net/tcp).
+    static func connecting(to port: UInt16) -> Int {
+        guard let file = fopen("/proc/net/tcp", "r") else { return -1 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 512)
+        var count = 0
+        while fgets(&line, Int32(line.count), file) != nil {
+            let bytes = line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+            // SYN_SENT is 02.
+            guard fields.count > 3, fields[3] == "02" else { continue }
+            let remote = fields[2].split(separator: ":").last.flatMap { UInt16($0, radix: 16) }
+            if remote == port { count += 1 }
+        }
+        return count
+    }
+
     /// How many threads run.
     static var threads: Int { entries("/proc/self/task") }
 

@@ -15,7 +15,12 @@ final class Nginx: @unchecked Sendable {
     /// Two streams a connection.
     var narrowURL: String { "https://127.0.0.1:\(ports[3].port)" }
 
+    /// TLS 1.1 alone.
+    var ancientURL: String { "https://127.0.0.1:\(ports[4].port)" }
+
     var port: Int { Int(ports[0].port) }
+    /// The port of ``ancientURL``.
+    var ancientPort: Int { Int(ports[4].port) }
     var unixSocket: String { folder.path("socket") }
 
     private let folder: TemporaryFolder
@@ -31,7 +36,7 @@ final class Nginx: @unchecked Sendable {
     init(to server: ReplayServer) async throws {
         folder = try TemporaryFolder()
         certificates = try Certificates.shared()
-        ports = try (0..<4).map { _ in
+        ports = try (0..<5).map { _ in
             let port = try ReplayServer()
             port.refuseConnections()
             return port
@@ -66,6 +71,11 @@ final class Nginx: @unchecked Sendable {
                 server {
                     listen 127.0.0.1:\(ports[3].port) ssl http2; http2_max_concurrent_streams 2;
                     \(tls) location / { proxy_pass \(server.url); }
+                }
+                server {
+                    listen 127.0.0.1:\(ports[4].port) ssl; ssl_ciphers ALL:@SECLEVEL=0;
+                    \(tls.replacingOccurrences(of: "TLSv1.2 TLSv1.3", with: "TLSv1.1"))
+                    location / { proxy_pass \(server.url); }
                 }
             }
             """

@@ -2,14 +2,35 @@ import Foundation
 import Glibc
 import SubscriptionRuntime
 
-/// A proxy that does as CONNECT says (RFC 9110, section 9.3.6), for hosts of the loopback.
+/// A proxy that does as CONNECT says (RFC 9110, section 9.3.6), or as SOCKS 4, 4a or 5 says (RFC 1928), for hosts of the
+/// loopback.
 final class TunnelProxy: Sendable {
+    /// What a client of SOCKS asked for.
+    struct SocksRequest: Equatable, Sendable {
+        var version: UInt8
+        /// The host as it was asked for: a name, or a numeric address.
+        var host: String
+        var port: UInt16
+        /// As in a URL: what the client said of itself; empty for nothing.
+        var userinfo = ""
+    }
+
+    private struct State {
+        var heads: [String] = []
+        var socks: [SocksRequest] = []
+        var sockets: [Int32] = []
+        var isStopped = false
+    }
+
     let port: UInt16
     private let listener: Int32
-    private let state = Lock<(heads: [String], sockets: [Int32], isStopped: Bool)>(([], [], false))
+    private let state = Lock(State())
 
     /// The heads of the requests so far.
     var heads: [String] { state.withLock { $0.heads } }
+
+    /// What was asked for by SOCKS so far.
+    var socks: [SocksRequest] { state.withLock { $0.socks } }
 
     /// Starts to listen.
     init() throws {
@@ -46,7 +67,7 @@ final class TunnelProxy: Sendable {
 
     private static func serve(
         _ listener: Int32,
-        _ state: Lock<(heads: [String], sockets: [Int32], isStopped: Bool)>
+        _ state: Lock<State>
     ) {
         while true {
             let client = accept(listener, nil, nil)
@@ -55,13 +76,12 @@ final class TunnelProxy: Sendable {
                 return
             }
             Thread.detachNewThread {
-                let head = readHead(client)
-                let line = head.split(separator: " ")
-                let port = line.count > 1 ? line[1].split(separator: ":").last.flatMap { UInt16($0) } : nil
+                let asked = ask(client)
                 let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-                var address = address(port: port ?? 0)
+                var address = address(port: asked.port ?? 0)
                 let isStopped = state.withLock { state in
-                    state.heads.append(head)
+                    if let head = asked.head { state.heads.append(head) }
+                    if let socks = asked.socks { state.socks.append(socks) }
                     state.sockets += [client, server]
                     return state.isStopped
                 }
@@ -70,22 +90,107 @@ final class TunnelProxy: Sendable {
                         connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
                     }
                 }
-                guard !isStopped, line.first == "CONNECT", isConnected else {
+                guard !isStopped, asked.port != nil, isConnected else {
                     shutdown(client, Int32(SHUT_RDWR))
                     return
                 }
-                write(client, Array("HTTP/1.1 200 Connected\r\nX-Proxy: yes\r\n\r\n".utf8)[...])
+                write(client, asked.answer[...])
                 Thread.detachNewThread { pump(from: server, to: client) }
                 pump(from: client, to: server)
             }
         }
     }
 
-    /// Byte by byte: what comes after the head is the tunnel's.
-    private static func readHead(_ socket: Int32) -> String {
-        var head: [UInt8] = []
+    /// What a client asks for, and what it is to be told once that is there.
+    private struct Asked {
+        var head: String?
+        var socks: SocksRequest?
+        /// nil where there is nowhere to go.
+        var port: UInt16?
+        var answer: [UInt8] = []
+    }
+
+    private static func ask(_ socket: Int32) -> Asked {
+        switch read(socket, 1).first {
+        case 4: return askSocks4(socket)
+        case 5: return askSocks5(socket)
+        case let first?:
+            let head = readHead(socket, first: first)
+            let line = head.split(separator: " ")
+            let isTunnel = line.first == "CONNECT" && line.count > 1
+            return Asked(
+                head: head,
+                port: isTunnel ? line[1].split(separator: ":").last.flatMap { UInt16($0) } : nil,
+                answer: Array("HTTP/1.1 200 Connected\r\nX-Proxy: yes\r\n\r\n".utf8)
+            )
+        case nil: return Asked()
+        }
+    }
+
+    /// After its first byte: a command, a port, an address, who asks, and in 4a a name where the address is 0.0.0.x.
+    private static func askSocks4(_ socket: Int32) -> Asked {
+        let bytes = read(socket, 7)
+        guard bytes.count == 7, bytes[0] == 1 else { return Asked() }
+        let user = readText(socket)
+        let isNamed = bytes[3...5].elementsEqual([0, 0, 0]) && bytes[6] != 0
+        let host = isNamed ? readText(socket) : numeric(bytes[3...])
+        let port = number(bytes[1...2])
+        let request = SocksRequest(version: 4, host: host, port: port, userinfo: user)
+        return Asked(socks: request, port: port, answer: [0, 0x5A, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// After its first byte: a greeting with methods, a user and a password where they are offered, and a request.
+    private static func askSocks5(_ socket: Int32) -> Asked {
+        let methods = read(socket, Int(read(socket, 1).first ?? 0))
+        var userinfo = ""
+        if methods.contains(2) {
+            write(socket, [5, 2])
+            guard read(socket, 1) == [1] else { return Asked() }
+            let parts = (0..<2).map { _ in
+                String(decoding: read(socket, Int(read(socket, 1).first ?? 0)), as: UTF8.self)
+            }
+            userinfo = parts.joined(separator: ":")
+            write(socket, [1, 0])
+        } else {
+            guard methods.contains(0) else { return Asked() }
+            write(socket, [5, 0])
+        }
+        let start = read(socket, 4)
+        guard start.count == 4, start.starts(with: [5, 1, 0]), start[3] == 1 || start[3] == 3 else { return Asked() }
+        let host =
+            start[3] == 1
+            ? numeric(read(socket, 4)[...])
+            : String(decoding: read(socket, Int(read(socket, 1).first ?? 0)), as: UTF8.self)
+        let port = number(read(socket, 2)[...])
+        let request = SocksRequest(version: 5, host: host, port: port, userinfo: userinfo)
+        return Asked(socks: request, port: port, answer: [5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+    }
+
+    private static func number(_ bytes: ArraySlice<UInt8>) -> UInt16 { bytes.reduce(0) { $0 << 8 | UInt16($1) } }
+
+    private static func numeric(_ bytes: ArraySlice<UInt8>) -> String {
+        bytes.map { "\($0)" }.joined(separator: ".")
+    }
+
+    /// So many bytes; fewer where the client ends before.
+    private static func read(_ socket: Int32, _ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
         var byte: UInt8 = 0
-        while !head.suffix(4).elementsEqual([13, 10, 13, 10]), head.count < 65_536, recv(socket, &byte, 1, 0) == 1 {
+        while bytes.count < count, recv(socket, &byte, 1, 0) == 1 { bytes.append(byte) }
+        return bytes
+    }
+
+    /// Up to a NUL.
+    private static func readText(_ socket: Int32) -> String {
+        var text: [UInt8] = []
+        while let byte = read(socket, 1).first, byte != 0 { text.append(byte) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Byte by byte: what comes after the head is the tunnel's.
+    private static func readHead(_ socket: Int32, first: UInt8) -> String {
+        var head = [first]
+        while !head.suffix(4).elementsEqual([13, 10, 13, 10]), head.count < 65_536, let byte = read(socket, 1).first {
             head.append(byte)
         }
         return String(decoding: head, as: UTF8.self)

@@ -292,18 +292,64 @@ struct TLSTests {
             let certificates = try Certificates.shared()
             let server = try oneEvent()
             let nginx = try await Nginx(to: server)
-            let folder = try TemporaryFolder()
+            let (empty, other, right) = (try TemporaryFolder(), try TemporaryFolder(), try TemporaryFolder())
+            for (folder, authority) in [(other, certificates.otherAuthority), (right, certificates.authority)] {
+                try FileManager.default.copyItem(atPath: authority, toPath: folder.path("ca.pem"))
+                try run("openssl", package: "openssl", ["rehash", folder.url.path], log: folder.path("log"))
+            }
             let info = try #require(ccurl_version_info()).pointee
             let system = info.capath ?? info.cainfo
             probe_watch_files(system)
-            for (file, path) in [(certificates.otherAuthority, nil), (nil, folder.url.path)] as [(String?, String?)] {
+            let cases: [(file: String?, path: String?, code: Int?)] = [
+                (certificates.otherAuthority, nil, 60),
+                (nil, empty.url.path, 60),
+                (nil, other.url.path, 60),
+                (nil, right.url.path, nil),
+                (certificates.otherAuthority, right.url.path, nil),
+                (certificates.authority, empty.url.path, nil),
+            ]
+            for (file, path, code) in cases {
                 let read = try await plain(nginx.url) {
                     $0.tls.caFile = file
                     $0.tls.caPath = path
                 }.read(EventSourceRequest())
-                #expect(read.error?.curlCode == 60)
+                #expect(read.error?.curlCode == code, "\(file ?? "none"), \(path ?? "none")")
+                #expect(read.payloads.count == (code == nil ? 1 : 0))
             }
             #expect(probe_watched_files() == 0)
+            nginx.signal(SIGKILL)
+        }
+    }
+
+    @Test("a server that speaks no TLS 1.2 is refused by itself, whatever OpenSSL would let pass")
+    func ancient() async throws {
+        await #expect(processExitsWith: .success) {
+            let certificates = try Certificates.shared()
+            let server = try oneEvent()
+            let nginx = try await Nginx(to: server)
+            let address = "127.0.0.1:\(nginx.ancientPort)"
+            let words = ["s_client", "-connect", address, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]
+            // There is a way to speak to it.
+            try run("openssl", package: "openssl", words, log: certificates.folder.path("ancient.log"))
+            let folder = try TemporaryFolder()
+            // Read when libcurl is set up, by the first transport.
+            try """
+            openssl_conf = all
+            [all]
+            ssl_conf = ssl
+            [ssl]
+            system_default = tls
+            [tls]
+            MinProtocol = TLSv1
+            CipherString = ALL:@SECLEVEL=0
+            """.write(toFile: folder.path("openssl.cnf"), atomically: true, encoding: .utf8)
+            setenv("OPENSSL_CONF", folder.path("openssl.cnf"), 1)
+            let read = try await plain(nginx.ancientURL, trusting(certificates)).read(EventSourceRequest())
+            #expect(read.end == .failed(.network))
+            #expect(read.error?.curlCode == 35)
+            #expect(
+                try await plain(nginx.oldURL, trusting(certificates)).read(EventSourceRequest()).payloads.count == 1
+            )
             nginx.signal(SIGKILL)
         }
     }
@@ -495,9 +541,15 @@ struct TLSTests {
         let transport = try plain(nginx.url, trusting(certificates))
         let neighbour = try await transport.open(EventSourceRequest(), resuming: nil)
         for count in 1...4 {
-            let flood = try await transport.open(EventSourceRequest(target: "/flood"), resuming: nil)
-            #expect(await holds { transport.counters.bytesReceived > count * 16 << 10 })
-            withExtendedLifetime(flood) {}
+            var flood: PayloadStream<ServerSentEvent>?
+            flood = try await transport.open(EventSourceRequest(target: "/flood"), resuming: nil)
+            // Its window is full, as libcurl takes what comes and hands nothing on: the server cannot send any more.
+            let number = server.journal.requests.last?.connection ?? 0
+            #expect(await server.reaches { $0[connection: number]?.isHeldBack == true })
+            #expect(transport.counters.bytesReceived < count * 512 << 10)
+            #expect(flood != nil)
+            flood = nil
+            #expect(await server.reaches { $0[connection: number]?.peerEnded != nil })
         }
         #expect(await server.reaches { $0.openConnections == 1 })
         server.proceed()
@@ -507,6 +559,77 @@ struct TLSTests {
         }
         #expect(texts == ["a", "b"])
         #expect(Set(server.journal.requests.map { $0.field("X-Connection") }).count == 1)
+    }
+
+    @Test(
+        "M6: a stream over TLS whose server ends while it is held back gives all that was sent",
+        arguments: [Configuration.HTTPVersion.automatic, .http1_1]
+    )
+    func endedWhileHeldBack(version: Configuration.HTTPVersion) async throws {
+        let text = String(repeating: "x", count: 4000)
+        let count = 300
+        let server = try ReplayServer { _, request in
+            request.target == "/flood"
+                ? [.send(head)] + (0..<count).map { .send("data: \($0) \(text)\n\n") } + [.close]
+                : [.send(head + "data: a\n\n"), .silence, .send("data: b\n\n"), .close]
+        }
+        let nginx = try await Nginx(to: server)
+        let transport = try plain(nginx.url, trusting(certificates) { $0.httpVersion = version })
+        // Over HTTP/2 on one connection with it.
+        let neighbour = try await transport.open(EventSourceRequest(), resuming: nil)
+        let flood = try await transport.open(EventSourceRequest(target: "/flood"), resuming: nil)
+        if version == .automatic {
+            #expect(await server.reaches { $0[connection: 2]?.ended != nil })
+        }
+        #expect(await holds { transport.counters.bytesReceived > 256 << 10 })
+        #expect(transport.counters.bytesReceived < count * 4000 / 2)
+        var numbers: [Int?] = []
+        let error = await #expect(throws: SubscriptionFailure.self) {
+            for try await event in flood { numbers.append(Int(event.data.text.prefix { $0 != " " })) }
+        }
+        #expect(numbers == Array(0..<count))
+        #expect(error?.kind == .network)
+        server.proceed()
+        var texts: [String] = []
+        _ = await #expect(throws: SubscriptionFailure.self) {
+            for try await event in neighbour { texts.append(event.data.text) }
+        }
+        #expect(texts == ["a", "b"])
+        #expect(transport.counters.openStreams == 0)
+        #expect(transport.counters.faults == 0)
+    }
+
+    @Test(
+        "M6: a stream that is held back takes none of the processor's time",
+        arguments: ["HTTP/2", "HTTP/1.1 over TLS", "HTTP/1.1"]
+    )
+    func heldBackAtRest(kind: String) async throws {
+        await #expect(processExitsWith: .success) { [kind] in
+            let secure = kind != "HTTP/1.1"
+            let certificates = try Certificates.shared()
+            let server = try ReplayServer { _, request in
+                request.target == "/flood"
+                    ? [.send(head), .sendForever(Array("data: x\n\n".utf8))] : [.send(head), .silence]
+            }
+            let nginx = try await Nginx(to: server)
+            let loop = try CurlLoop()
+            let configure = trusting(certificates) {
+                $0.httpVersion = kind == "HTTP/2" ? .automatic : .http1_1
+                $0.idleTimeout = .seconds(1)
+            }
+            let transport = try plain(secure ? nginx.url : server.url, loop: loop, configure)
+            let flood = try await transport.open(EventSourceRequest(target: "/flood"), resuming: nil)
+            #expect(await server.reaches { $0[connection: 1]?.isHeldBack == true })
+            let before = ProcessUse.processorTime
+            // Another stream's silence takes a second.
+            let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+            let used = ProcessUse.processorTime - before
+            #expect(read.end == .failed(.network))
+            #expect(elapsed >= .seconds(1))
+            #expect(used < elapsed * 0.05 + .milliseconds(50), "\(used) of \(elapsed)")
+            withExtendedLifetime(flood) {}
+            nginx.signal(SIGKILL)
+        }
     }
 
     // MARK: The way
@@ -571,25 +694,63 @@ struct TLSTests {
         #expect(proxy.journal.requests.first?.target == "http://server.test/a?b")
     }
 
-    @Test("SOCKS5 leads to the server, and a proxy that refuses is a network failure")
-    func socks() async throws {
-        let proxy = try ReplayServer(
-            otherwise: [
-                .send([5, 0]), .send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]), .pause(.milliseconds(200)),
-                .send(head + "data: a\n\n"), .close,
-            ]
-        )
-        let read = try await plain("http://server.test/") { $0.proxy = .url("socks5h://127.0.0.1:\(proxy.port)") }
-            .read(EventSourceRequest())
-        #expect(read.payloads.count == 1)
-        let refusing = try ReplayServer(otherwise: [.send([5, 0xFF]), .silence])
-        let refused = try await plain("http://server.test/") { $0.proxy = .url("socks5h://127.0.0.1:\(refusing.port)") }
-            .read(EventSourceRequest())
-        #expect(refused.end == .failed(.network))
+    @Test(
+        "SOCKS leads to the server, by the name where the proxy is to look it up, and tells the proxy alone who asks",
+        arguments: ["socks4", "socks4a", "socks5", "socks5h"]
+    )
+    func socks(scheme: String) async throws {
+        let name = "\(scheme).test"
+        probe_set_name(name, "127.0.0.1")
+        let server = try oneEvent()
+        let proxy = try TunnelProxy()
+        let isAskedByName = scheme == "socks4a" || scheme == "socks5h"
+        let isNewer = scheme.hasPrefix("socks5")
+        for (userinfo, said) in [("", ""), ("user:word@", isNewer ? "user:word" : "user")] {
+            let url = "http://\(name):\(server.port)/"
+            let read = try await plain(url) { $0.proxy = .url("\(scheme)://\(userinfo)127.0.0.1:\(proxy.port)") }
+                .read(EventSourceRequest())
+            #expect(read.payloads.count == 1)
+            let asked = TunnelProxy.SocksRequest(
+                version: isNewer ? 5 : 4,
+                host: isAskedByName ? name : "127.0.0.1",
+                port: server.port,
+                userinfo: said
+            )
+            #expect(proxy.socks.last == asked)
+        }
+        #expect(proxy.socks.count == 2)
+        #expect((probe_lookups(name) == 0) == isAskedByName)
+        #expect(server.journal.requests.allSatisfy { $0.field("Host") == "\(name):\(server.port)" })
+        #expect(server.journal.requests.allSatisfy { $0.all("Authorization") + $0.all("Proxy-Authorization") == [] })
+    }
+
+    @Test("a proxy that refuses, by SOCKS or by itself, is a network failure")
+    func refusingProxies() async throws {
+        for answer in [[5, 0xFF], [5, 0, 5, 5, 0, 1, 0, 0, 0, 0, 0, 0]] as [[UInt8]] {
+            let refusing = try ReplayServer(otherwise: [.send(answer), .silence])
+            let refused = try await plain("http://server.test/") {
+                $0.proxy = .url("socks5h://127.0.0.1:\(refusing.port)")
+            }.read(EventSourceRequest())
+            #expect(refused.end == .failed(.network))
+            #expect(refused.error?.curlCode == 97)
+        }
         let dead = try await plain("http://server.test/") { $0.proxy = .url("http://127.0.0.1:1") }
             .read(EventSourceRequest())
         #expect(dead.end == .failed(.network))
         #expect(dead.error?.curlCode == 7)
+    }
+
+    @Test("a proxy over TLS is whom the system vouches for, or gets no request: the CA file is for servers")
+    func untrustedProxy() async throws {
+        let server = try oneEvent()
+        let nginx = try await Nginx(to: server)
+        let read = try await plain(
+            "http://server.test/",
+            trusting(certificates) { $0.proxy = .url("https://127.0.0.1:\(nginx.port)") }
+        ).read(EventSourceRequest())
+        #expect(read.end == .failed(.network))
+        #expect(read.error?.curlCode == 60)
+        #expect(server.journal.connections == 0)
     }
 
     @Test("the environment's proxies are heeded only when they are asked for")
