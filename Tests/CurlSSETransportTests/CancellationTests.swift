@@ -37,7 +37,12 @@ struct CancellationTests {
     func connecting() async throws {
         let port = try FullBacklog()
         let transport = try plain("http://127.0.0.1:\(port.port)/")
-        let read = await cancelled(transport) { await holds { transport.counters.openings == 1 } }
+        // Those that keep the port full are among them.
+        let before = ProcessUse.connecting(to: port.port)
+        let read = await cancelled(transport) {
+            await holds { ProcessUse.connecting(to: port.port) == before + 1 }
+        }
+        #expect(ProcessUse.connecting(to: port.port) == before)
         #expect(read.end == .failed(.network))
         #expect(read.error?.message == "the opening was cancelled")
         withExtendedLifetime(port) {}
@@ -251,5 +256,82 @@ struct CancellationTests {
         #expect(server.journal.connections == 20)
         let healthy = try ReplayServer.answering(head, "data: a\n\n")
         #expect(await (try plain(healthy, loop: loop)).read(EventSourceRequest()).payloads.count == 1)
+    }
+
+    @Test(
+        "C6: of readers that wait, by tasks that share their one thread, closes the connections",
+        arguments: [true, false]
+    )
+    func oneThread(onLoop: Bool) async throws {
+        let server = try ReplayServer { _, request in
+            switch request.target {
+            case "/silent": [.silence]
+            case "/flood": [.send(head), .sendForever(Array("data: x\n\n".utf8))]
+            default: [.send(head + "data: a\n\n"), .silence]
+            }
+        }
+        let transport = try plain(server)
+        let thread: any TaskExecutor = onLoop ? transport.curlLoop.executor : OneThread(label: "one")
+        await withTaskExecutorPreference(thread) {
+            for path in ["/silent", "/flood", "/quiet"] {
+                let (firsts, first) = AsyncStream<Void>.makeStream()
+                let reader = Task {
+                    guard
+                        let stream = try? await transport.open(EventSourceRequest(target: path), resuming: nil)
+                    else { return }
+                    var iterator = stream.makeAsyncIterator()
+                    while (try? await iterator.next(isolation: nil)) != nil { first.yield() }
+                }
+                let canceller = Task {
+                    if path == "/silent" {
+                        _ = await server.reaches { $0.requestCount == 1 }
+                    } else {
+                        for await _ in firsts { break }
+                    }
+                    reader.cancel()
+                }
+                await canceller.value
+                await reader.value
+                #expect(await server.reaches { $0.openConnections == 0 })
+            }
+        }
+        #expect(transport.counters.openings == 3)
+        #expect(transport.counters.openStreams == 0)
+        #expect(transport.counters.faults == 0)
+    }
+
+    @Test("C3: an opening from inside of what the loop calls, or of the credentials' provider, is one like any other")
+    func openedFromInside() async throws {
+        let server = try ReplayServer { _, request in
+            request.target == "/commented"
+                ? [.send(head + ": 1\n: 2\n\ndata: a\n\n"), .close] : [.send(head + "data: a\n\n"), .close]
+        }
+        let loop = try CurlLoop()
+        let inner = try plain(server, "/inner", loop: loop)
+        let tasks = Recorder<Task<ReadStream<ServerSentEvent>, Never>>()
+        let commented = try plain(server, "/commented", loop: loop) {
+            $0.onComment = { _ in
+                // As far as it comes within the call of libcurl that the comment is read in.
+                tasks.append(Task.immediate { await inner.read(EventSourceRequest()) })
+            }
+        }
+        let authorized = try plain(
+            server,
+            "/authorized",
+            credentials: Credentials(deadline: .seconds(300)) { _ in
+                let token = await inner.read(EventSourceRequest()).payloads.first?.data.text ?? "none"
+                return [HTTPField("Authorization", token)]
+            },
+            loop: loop
+        )
+        #expect(await commented.read(EventSourceRequest()).payloads.count == 1)
+        #expect(await authorized.read(EventSourceRequest()).payloads.count == 1)
+        #expect(tasks.values.count == 2)
+        for task in tasks.values { #expect(await task.value.payloads.count == 1) }
+        #expect(server.journal.requests.last?.field("Authorization") == "a")
+        #expect(server.journal.requestCount == 5)
+        await loop.shutdown()
+        #expect(inner.counters.openStreams == 0)
+        #expect(inner.counters.faults == 0)
     }
 }

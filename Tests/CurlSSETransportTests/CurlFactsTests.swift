@@ -118,10 +118,19 @@ struct CurlFactsTests {
         #expect(found.what == "SSL certificate problem: self-signed certificate")
     }
 
-    @Test("the resolver's thread that could not be had is a network failure, and so is a name that there is not")
+    @Test("a look-up that failed says whether a thread could not be had for it or there is no such name")
     func resolver() {
-        let found = facts(CURLE_COULDNT_RESOLVE_HOST) { $0.message = "getaddrinfo() thread failed to start" }
-        #expect(found.kind == .network)
+        let thread = facts(CURLE_COULDNT_RESOLVE_HOST) {
+            $0.message = "getaddrinfo() thread failed to start"
+            $0.systemError = EAGAIN
+        }
+        #expect(thread.kind == .network)
+        #expect(thread.what == "getaddrinfo() thread failed to start (resource temporarily unavailable)")
+        #expect(thread.suffix == "curl 6, errno 11")
+        let name = facts(CURLE_COULDNT_RESOLVE_HOST) { $0.message = "Could not resolve host: a.test" }
+        #expect(name.kind == .network)
+        #expect(name.what == "could not resolve host: a.test")
+        #expect(name.suffix == "curl 6")
     }
 
     @Test("a proxy's 407 is a request error, every other refusal of CONNECT a network failure")

@@ -338,4 +338,40 @@ struct LoopbackTests {
         _ = try await plain(server) { $0.onComment = { seen.append($0) } }.read(EventSourceRequest())
         #expect(seen.values == [" one", "two", ""])
     }
+
+    @Test("H14: an opening is at least once: a POST goes again over a new connection where a kept one turns out closed")
+    func atLeastOnce() async throws {
+        let server = try ReplayServer(scripts: [
+            // The second request has been read when the connection closes without a byte.
+            [.expectRequest, .send(ReplayServer.response(404)), .expectRequest, .close],
+            [.expectRequest, .send(head + "event: next\ndata: {\"data\":1}\n\nevent: complete\n\n"), .close],
+        ])
+        let transport = try graphQL(server)
+        let refused = await transport.read(GraphQLRequest(query: "subscription { a }"))
+        #expect(refused.error?.status == 404)
+        let read = await transport.read(GraphQLRequest(query: "subscription { b }"))
+        #expect(read.payloads.map(\.text) == ["{\"data\":1}"])
+        #expect(read.end == .completed)
+        let requests = server.journal.requests
+        #expect(requests.map(\.method) == ["POST", "POST", "POST"])
+        #expect(requests.map(\.connection) == [1, 1, 2])
+        #expect(requests.count == 3 && requests[1].body == requests[2].body)
+        #expect(transport.counters.openings == 2)
+    }
+
+    @Test("eight connections without a stream are kept at most, however many there were at once")
+    func keptConnections() async throws {
+        let server = try ReplayServer { _, _ in [.silence, .send(ReplayServer.response(404))] }
+        let transport = try plain(server)
+        await withTaskGroup { group in
+            for _ in 0..<30 {
+                group.addTask { #expect(await transport.read(EventSourceRequest()).error?.status == 404) }
+            }
+            #expect(await server.reaches { $0.requestCount == 30 })
+            server.proceed()
+        }
+        #expect(await server.waitUntil { $0.openConnections <= 8 }, "\(server.journal)")
+        await transport.curlLoop.shutdown()
+        #expect(await server.reaches { $0.openConnections == 0 })
+    }
 }
