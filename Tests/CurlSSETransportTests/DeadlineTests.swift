@@ -17,6 +17,8 @@ private func lasted(_ server: ReplayServer, sinceRequest: Bool = true) async -> 
 }
 
 /// Whether a wait that was to be so long was no longer, by far, and shorter than any default.
+///
+/// For waits so short that a thread's turn among the tests is a good part of them; `accuracy` holds long ones to a tenth.
 private func isAbout(_ expected: Duration, _ found: Duration?) -> Bool {
     guard let found else { return false }
     if Setting.count("TRANSPORT_FIGURES", default: 0) > 0 { Setting.report("deadline \(expected): found at \(found)") }
@@ -34,6 +36,7 @@ struct DeadlineTests {
         #expect(read.end == .failed(.network))
         #expect(read.error?.message == "no connection to 127.0.0.1:\(port.port) within 300 ms")
         #expect(elapsed >= .milliseconds(300))
+        #expect(isAbout(.milliseconds(300), elapsed))
         withExtendedLifetime(port) {}
     }
 
@@ -103,6 +106,49 @@ struct DeadlineTests {
             }
             try await group.waitForAll()
         }
+    }
+
+    @Test("no connection, no TLS and no place in line are found at the time that was asked for, a tenth more at most")
+    func accuracyOfOpening() async throws {
+        let limit = Duration.milliseconds(2500)
+        let port = try FullBacklog()
+        let silent = try ReplayServer(otherwise: [.silence])
+        let full = try ReplayServer(otherwise: [.silence])
+        let blocked = try plain("https://127.0.0.1:\(full.port)/") {
+            $0.httpVersion = .http1_1
+            $0.connectTimeout = .seconds(600)
+            $0.maxConcurrentOpenings = 1
+            $0.admissionTimeout = limit
+        }
+        let holder = Task { await blocked.read(EventSourceRequest()) }
+        #expect(await full.reaches { $0.connections == 1 })
+        let cases: [(what: String, transport: EventSourceTransport)] = [
+            ("no connection to", try plain("http://127.0.0.1:\(port.port)/") { $0.connectTimeout = limit }),
+            ("no connection to", try plain("https://127.0.0.1:\(silent.port)/") { $0.connectTimeout = limit }),
+            ("no place among", blocked),
+        ]
+        await withTaskGroup { group in
+            for (number, (what, transport)) in cases.enumerated() {
+                group.addTask {
+                    // On a thread of its own each: by the test's clock, as no server sees when an opening begins.
+                    await withTaskExecutorPreference(OneThread(label: what)) {
+                        let start = ContinuousClock.now
+                        let read = await transport.read(EventSourceRequest())
+                        let elapsed = start.duration(to: .now)
+                        #expect(read.end == .failed(.network))
+                        #expect(read.error?.message.hasPrefix(what) == true)
+                        #expect((limit...limit * 1.1).contains(elapsed), "\(number): \(what)")
+                        if Setting.count("TRANSPORT_FIGURES", default: 0) > 0 {
+                            Setting.report("\(number), \(what): \(elapsed), expected \(limit)")
+                        }
+                    }
+                }
+            }
+        }
+        #expect(await silent.reaches { $0.openConnections == 0 })
+        holder.cancel()
+        _ = await holder.value
+        withExtendedLifetime(port) {}
     }
 
     @Test("L6: a head that comes byte by byte is given up at the first-byte deadline, interim heads or not")
