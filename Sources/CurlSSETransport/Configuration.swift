@@ -206,6 +206,9 @@ extension Configuration {
 
         /// Through the proxy at this URL: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, userinfo
         /// allowed.
+        ///
+        /// An `https` proxy is believed to be who it is where the system's authorities vouch for it: ``TLS`` is for
+        /// servers alone. That it is refused where they do not is tested; no test has one that they vouch for.
         case url(String)
 
         /// As `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say when a stream is opened.
