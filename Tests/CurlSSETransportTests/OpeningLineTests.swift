@@ -48,7 +48,8 @@ struct OpeningLineTests {
         #expect(await server.reaches { $0.connections > 2 && $0.openConnections == 0 }, "\(server.journal)")
         let records = server.journal.records
         for (earlier, later) in zip(records, records.dropFirst(2)) {
-            #expect((earlier.ended ?? .now) <= later.accepted)
+            // Or a little later: packets that two processors take in may overtake each other.
+            #expect((earlier.ended ?? .now) <= later.accepted + .milliseconds(100))
         }
     }
 
