@@ -121,6 +121,7 @@ final class LoopCore {
         }
         compact()
         watcher.poller.wait(milliseconds: patience, into: &events)
+        counters.waits.add(1)
         mailbox.stopAwaiting()
         now = LoopTime.now
         // What comes while tasks run within a read is not known yet: it is no silence.

@@ -15,6 +15,8 @@ final class LoopCounters: Sendable {
         var count: Int { value.load(ordering: .relaxed) }
     }
 
+    /// How often the loop has waited.
+    let waits = Counter()
     /// Transfers that were started.
     let openings = Counter()
     /// Streams that are open now.

@@ -620,13 +620,18 @@ struct TLSTests {
             let transport = try plain(secure ? nginx.url : server.url, loop: loop, configure)
             let flood = try await transport.open(EventSourceRequest(target: "/flood"), resuming: nil)
             #expect(await server.reaches { $0[connection: 1]?.isHeldBack == true })
-            let before = ProcessUse.processorTime
-            // Another stream's silence takes a second.
-            let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
-            let used = ProcessUse.processorTime - before
-            #expect(read.end == .failed(.network))
-            #expect(elapsed >= .seconds(1))
-            #expect(used < elapsed * 0.05 + .milliseconds(50), "\(used) of \(elapsed)")
+            var (used, limit) = (Duration.seconds(1), Duration.zero)
+            // A stream that spins does so each time; what the process itself has to do it does once.
+            for _ in 0..<3 where used >= limit {
+                let before = ProcessUse.processorTime
+                // Another stream's silence takes a second.
+                let (read, elapsed) = await timed { await transport.read(EventSourceRequest()) }
+                used = ProcessUse.processorTime - before
+                limit = elapsed * 0.05 + .milliseconds(50)
+                #expect(read.end == .failed(.network))
+                #expect(elapsed >= .seconds(1))
+            }
+            #expect(used < limit, "\(used)")
             withExtendedLifetime(flood) {}
             nginx.signal(SIGKILL)
         }
