@@ -153,6 +153,9 @@ final class StreamLease<Payload: Sendable>: Sendable {
         loop.events.mailbox.post(.cancel(transfer))
     }
 
+    /// Whether the caller is on the loop's own thread.
+    var isOnLoop: Bool { loop.events.thread.isCurrent }
+
     /// There is room again.
     func resume() {
         loop.events.mailbox.post(.resume(transfer))
@@ -169,6 +172,9 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     private var turn = Turn()
     /// Whether the channel knows where the reader runs.
     private var isPlaced = false
+    /// Whether that is the loop's own thread, where nothing more comes while the reader goes on: it need not be told to
+    /// leave others their turn.
+    private var isOnLoop = false
     /// As of the end of the segment before.
     private var position: StreamPosition?
 
@@ -189,7 +195,7 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
         if !isPlaced { place(isolation) }
         var turn = turn
         defer { self.turn = turn }
-        if turn.isOver() { await Task.yield() }
+        if !isOnLoop, turn.isOver() { await Task.yield() }
         while true {
             leave()
             let lease = lease
@@ -222,6 +228,7 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     @inline(never)
     private func place(_ isolation: isolated (any Actor)?) {
         isPlaced = true
+        isOnLoop = lease.isOnLoop
         if isolation == nil, LoopExecutor.callerIsOnPool { lease.channel.readerIsOnPool() }
     }
 

@@ -286,7 +286,7 @@ extension StreamState {
     fileprivate var isOpen: Bool { if case .open = self { true } else { false } }
 }
 
-@Suite("The transport's contract over a real socket", .timeLimit(.minutes(2)))
+@Suite("The transport's contract over a real socket", .timeLimit(.minutes(5)))
 struct CurlContractTests {
     /// Answers by the last word of the target or of the query, and counts who is connected.
     private static func server(event: String, completion: [ReplayServer.Step]) throws -> ReplayServer {
@@ -315,6 +315,8 @@ struct CurlContractTests {
     ) async -> [String] {
         let contract = TransportContract(
             transport,
+            // Beside the other tests, under a sanitizer, some megabytes of buffers take their time to fill.
+            patience: .seconds(60),
             connections: { server.journal.openConnections },
             openings: { server.journal.requestCount },
             sent: { server.journal.bytesSent }
