@@ -278,7 +278,8 @@ struct SoakTests {
                 "\(total) rounds; \(ProcessUse.descriptors) descriptors, \(ProcessUse.threads) threads; "
                     + "\(calls) calls; resident \(resident.map { $0 >> 10 }) KiB, live heap \(heap.map { $0 >> 10 }) KiB"
             )
-            if calls == 0 {
+            // Of a few rounds on a machine that is busy each may be over before anything has come.
+            if calls == 0, total >= 10_000 {
                 report("nothing was called back, in time or late")
                 failures += 1
             }

@@ -444,12 +444,13 @@ final class LoopCore {
             _ = transfer.end(ending, outcome)
             return
         }
-        disconnect(transfer)
-        release(transfer)
+        // Before the connection closes: whoever has seen that finds it counted.
         if transfer.isOpen {
             openCount -= 1
             counters.openStreams.add(-1)
         }
+        disconnect(transfer)
+        release(transfer)
         if case .failed(let failure) = ending {
             counters.failures.add(1)
             if case .network = failure {
