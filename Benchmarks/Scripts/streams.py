@@ -110,9 +110,8 @@ def cases(quick):
         clients = [COUNT, SEQUENCE] + ([ONE] if rate == 1 else [])
         more = {"connections": 10000, "rate": rate, "seconds": window}
         made.append(Case(f"late 10000 x {rate}", "late", query, clients, **more))
-    # The second begins when what the openings left to be done later is done. Without keepalive: streams that opened
-    # together ask together, which overflows the queue of the loopback device, and the system then ends them.
-    more = {"connections": 10000, "keepalive": 600}
+    # The second begins when what the openings left to be done later is done.
+    more = {"connections": 10000}
     made.append(Case("idle 10000", "trickle", "idle=1", [SEQUENCE], seconds=10 if quick else 60, **more))
     made.append(Case("still 10000", "trickle", "idle=1", [SEQUENCE], seconds=20, pause=20, **more))
     return made
