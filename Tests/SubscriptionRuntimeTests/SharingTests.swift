@@ -65,8 +65,11 @@ struct SharingTests {
             return await group.reduce(into: []) { $0.append($1) }
         }
 
-        for handles in found { #expect(zip(handles, found[0]).allSatisfy { $0 === $1 }) }
-        #expect(environment.registered == count)
+        // An optimizer lets go of an array after its last use.
+        withExtendedLifetime(found) {
+            for handles in found { #expect(zip(handles, found[0]).allSatisfy { $0 === $1 }) }
+            #expect(environment.registered == count)
+        }
     }
 
     // G04
