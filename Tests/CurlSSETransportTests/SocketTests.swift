@@ -9,7 +9,7 @@ private let head = ReplayServer.eventStreamHead
 struct SocketTests {
     /// This process's socket that leads to a port of the loopback.
     private func descriptor(to port: UInt16) -> Int32? {
-        (0..<Int32(4096)).first { descriptor in
+        (0..<Int32(65_536)).first { descriptor in
             var address = sockaddr_in()
             var size = socklen_t(MemoryLayout<sockaddr_in>.size)
             let result = withUnsafeMutablePointer(to: &address) { pointer in
