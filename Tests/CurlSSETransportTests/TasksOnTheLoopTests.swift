@@ -193,6 +193,7 @@ struct TasksOnTheLoopTests {
             for _ in 0..<64 { Task.detached { holdUp(by: isOver) } }
             Task.detached(executorPreference: loop.executor) { holdUp(by: goesOn) }
             server.proceed()
+            // Looked at by this thread, as nobody is left who could tell it.
             let sent = 4 * (head.utf8.count + 9)
             while server.journal.records.reduce(0, { $0 + $1.bytesSent }) < sent { usleep(1_000) }
             // Now there is something of all four, for one turn.
