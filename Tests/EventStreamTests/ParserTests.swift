@@ -118,9 +118,9 @@ struct ParserTests {
         #expect(events.map(\.data.text) == ["ab", large, "cd\ne"])
         // The first lies in a copy of the chunk, the last in a buffer of its own lines' size.
         #expect(events.map { $0.data.bytes.startIndex } == [6, 0, 0])
-        #expect(events.map { $0.data.buffer.count } == [5036, 5000, 4])
-        #expect(events.map { $0.data.detached().buffer.count } == [2, 5000, 4])
-        #expect(events.map { $0.detached().data.buffer.count } == [2, 5000, 4])
+        #expect(events.map { $0.data.block.bytes.count } == [5036, 5000, 4])
+        #expect(events.map { $0.data.detached().block.bytes.count } == [2, 5000, 4])
+        #expect(events.map { $0.detached().data.block.bytes.count } == [2, 5000, 4])
         #expect(events.map { $0.detached() } == events)
     }
 

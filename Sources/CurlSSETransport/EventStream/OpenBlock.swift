@@ -259,7 +259,7 @@ struct OpenBlock: Sendable {
         // The assembled buffer becomes the event's own: no copy.
         let event = ServerSentEvent(
             type: type.isEmpty ? "message" : String(decoding: type, as: UTF8.self),
-            data: EventData(data),
+            bytes: data,
             lastEventID: newID ?? lastEventID
         )
         data = []

@@ -20,9 +20,19 @@ public struct ServerSentEvent: Sendable {
     /// Makes an event.
     public init(type: String = "message", data: EventData, lastEventID: String = "") {
         self.init(
-            block: EventBlock(bytes: data.buffer, EventLabel(type: type, lastEventID: lastEventID)),
+            block: EventBlock(bytes: data.block.bytes, EventLabel(type: type, lastEventID: lastEventID)),
             start: UInt32(data.start),
             count: UInt32(data.count),
+            label: 0
+        )
+    }
+
+    /// Makes an event whose data is all of the bytes.
+    init(type: String, bytes: [UInt8], lastEventID: String) {
+        self.init(
+            block: EventBlock(bytes: bytes, EventLabel(type: type, lastEventID: lastEventID)),
+            start: 0,
+            count: UInt32(bytes.count),
             label: 0
         )
     }
@@ -37,7 +47,7 @@ public struct ServerSentEvent: Sendable {
     /// The `data` lines, joined by LF.
     @inlinable
     public var data: EventData {
-        get { EventData(buffer: block.bytes, start: Int(start), count: Int(count)) }
+        get { EventData(block: block, start: Int(start), count: Int(count)) }
         set { self = ServerSentEvent(type: type, data: newValue, lastEventID: lastEventID) }
     }
 
@@ -51,7 +61,7 @@ public struct ServerSentEvent: Sendable {
     /// The same event, holding at most twice the memory of its own data alive.
     public func detached() -> ServerSentEvent {
         if block.isOneLabel, block.bytes.count <= 2 * Int(count) { return self }
-        return ServerSentEvent(type: type, data: EventData(Array(data.bytes)), lastEventID: lastEventID)
+        return ServerSentEvent(type: type, bytes: Array(data.bytes), lastEventID: lastEventID)
     }
 
     /// Whether type and ID are the same without a look at them: they are the same place in memory.
@@ -116,23 +126,27 @@ final class EventBlock: Sendable {
 ///
 /// Whoever keeps one for long keeps ``detached()`` instead, which holds no more than twice its own bytes. At most 4 GiB.
 public struct EventData: Sendable {
-    /// The shared buffer.
-    @usableFromInline let buffer: [UInt8]
+    /// What holds them: an event's own, so that a look at its data counts no reference that the event does not.
+    @usableFromInline let block: EventBlock
     @usableFromInline let start: Int
 
     /// How many bytes.
     public let count: Int
 
     @inlinable
-    init(buffer: [UInt8], start: Int, count: Int) {
-        self.buffer = buffer
+    init(block: EventBlock, start: Int, count: Int) {
+        self.block = block
         self.start = start
         self.count = count
     }
 
     /// Bytes with a buffer of their own.
     public init(_ bytes: [UInt8]) {
-        self.init(buffer: bytes, start: 0, count: bytes.count)
+        self.init(
+            block: EventBlock(bytes: bytes, EventLabel(type: "message", lastEventID: "")),
+            start: 0,
+            count: bytes.count
+        )
     }
 
     /// The UTF-8 of the text, with a buffer of its own.
@@ -141,14 +155,14 @@ public struct EventData: Sendable {
     }
 
     /// The bytes, not copied: the slice keeps the shared buffer alive.
-    @inlinable public var bytes: ArraySlice<UInt8> { buffer[start..<start + count] }
+    @inlinable public var bytes: ArraySlice<UInt8> { block.bytes[start..<start + count] }
 
     /// The bytes as text, made anew at each call; what is not UTF-8 becomes U+FFFD.
     public var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// The same bytes, holding at most twice their own memory alive.
     public func detached() -> EventData {
-        buffer.count <= 2 * count ? self : EventData(Array(bytes))
+        block.bytes.count <= 2 * count ? self : EventData(Array(bytes))
     }
 }
 
