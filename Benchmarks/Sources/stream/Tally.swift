@@ -61,6 +61,13 @@ final class Tally: Sendable {
     }
 }
 
+extension EventData {
+    /// The byte in the middle; 0 where there is none.
+    fileprivate var middle: UInt64 {
+        count > 0 ? UInt64(bytes[bytes.startIndex + count / 2]) : 0
+    }
+}
+
 /// One loop's counts.
 struct Counter {
     private let tally: Tally
@@ -86,10 +93,9 @@ struct Counter {
     @inline(__always)
     mutating func took(_ payload: borrowing some Carrier) -> Bool {
         events += 1
-        let data = payload.carried
-        if data.count > 0 { sum &+= UInt64(data.bytes[data.bytes.startIndex + data.count / 2]) }
+        sum &+= payload.carried.middle
         if isLive { tally.add(1) }
-        if isStamped, !isLive || tally.isInWindow { stamp(data) }
+        if isStamped, !isLive || tally.isInWindow { stamp(payload.carried) }
         return events + lostPayloads < limit
     }
 
