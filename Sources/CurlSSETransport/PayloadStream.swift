@@ -55,7 +55,7 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
             if let payload = rest.popLast() { return payload }
             guard let next = try await reader.take(isolation: actor) else { return nil }
             rest = next
-            rest.reverse()
+            turnRound()
             return rest.popLast()
         }
 
@@ -72,7 +72,8 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
                 guard let next = try await reader.take(isolation: nil) else { return nil }
                 // Passed on as it is, without a look at its payloads.
                 if next.count <= count { return next }
-                keep(next)
+                rest = next
+                turnRound()
             }
             return takeRest(atMost: count)
         }
@@ -88,14 +89,26 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
             if rest.isEmpty {
                 guard let next = reader.takeIfReady() else { return nil }
                 if next.count <= count { return next }
-                keep(next)
+                rest = next
+                turnRound()
             }
             return takeRest(atMost: count)
         }
 
-        private mutating func keep(_ segment: [Payload]) {
-            rest = segment
-            rest.reverse()
+        /// Turns the segment in hand round, for its payloads to be taken from the end.
+        ///
+        /// They trade places by moves, where `reverse()` copies each.
+        @inlinable
+        @inline(__always)
+        mutating func turnRound() {
+            var payloads = rest.mutableSpan
+            var low = 0
+            var high = payloads.count - 1
+            while low < high {
+                payloads.swapAt(low, high)
+                low += 1
+                high -= 1
+            }
         }
 
         private mutating func takeRest(atMost count: Int) -> [Payload] {
