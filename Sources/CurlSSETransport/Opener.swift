@@ -262,7 +262,9 @@ extension EasyOptions {
             body: nil,
             httpVersion: HTTPVersion(configuration.httpVersion, by: CurlGlobal.info),
             connectTimeout: configuration.connectTimeout.milliseconds,
-            bufferSize: 128 << 10,
+            // What one recv(2) may bring: each has the receive window said anew, at this side's cost. Memory that is never
+            // filled is never the process's.
+            bufferSize: 256 << 10,
             keepaliveIdle: configuration.keepaliveIdle.wholeSeconds,
             keepaliveInterval: configuration.keepaliveInterval.wholeSeconds,
             caFile: configuration.tls.caFile,

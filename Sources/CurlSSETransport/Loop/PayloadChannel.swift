@@ -59,12 +59,12 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
     /// Hands segments over, so that there are none left, and wakes the reader unless that is the pool's to do.
     ///
     /// - Parameter segments: The segments.
-    /// - Returns: Whether the buffer is full now, and who waits on the pool, to be resumed.
+    /// - Returns: How many bytes more the buffer takes before it is full, and who waits on the pool, to be resumed.
     @specialized(where Payload == ServerSentEvent)
     @specialized(where Payload == GraphQLResult)
-    func append(_ segments: inout [PayloadSegment<Payload>]) -> (isFull: Bool, waiter: Waiter?) {
-        let (waiter, isOnPool, isFull) = state.withLock { state -> (Waiter?, Bool, Bool) in
-            guard state.ending == nil else { return (nil, false, false) }
+    func append(_ segments: inout [PayloadSegment<Payload>]) -> (room: Int, waiter: Waiter?) {
+        let (waiter, isOnPool, room) = state.withLock { state -> (Waiter?, Bool, Int) in
+            guard state.ending == nil else { return (nil, false, highWater) }
             var hasPayload = false
             for segment in segments {
                 state.buffer.append(segment)
@@ -73,14 +73,17 @@ final class PayloadChannel<Payload: Sendable>: Sendable {
             // Before the reader goes on: it takes payloads out of their array, and copies one that is held elsewhere.
             segments = []
             // A move of the position alone is for whoever looks next.
-            guard hasPayload else { return (nil, false, state.buffer.isFull) }
+            guard hasPayload else { return (nil, false, state.buffer.room) }
             defer { state.waiter = nil }
-            return (state.waiter, state.isOnPool, state.buffer.isFull)
+            return (state.waiter, state.isOnPool, state.buffer.room)
         }
-        if isOnPool { return (isFull, waiter) }
+        if isOnPool { return (room, waiter) }
         waiter?.resume()
-        return (isFull, nil)
+        return (room, nil)
     }
+
+    /// How many bytes more the buffer takes before it is full; its reader makes more of it at any time.
+    var room: Int { state.withLock { $0.buffer.room } }
 
     /// The loop is about to hold the stream back.
     ///

@@ -54,19 +54,14 @@ final class StreamSink<D: Dialect>: TransferSink {
     /// A segment has so many payloads at most: half an owner's default limit, which is what the runtime asks for at most.
     static var segmentCount: Int { 128 }
 
-    /// What is pending is handed over at so many bytes, or at half the channel's high water where that is less: waking the
-    /// reader costs more than reading a hundred events.
-    private static var handOverBytes: Int { 128 << 10 }
-
     private let channel: PayloadChannel<D.Payload>
-    private let handOverBytes: Int
+    private var handOver: HandOverMark
     private var parser: EventStreamParser
     private var reader: D.Reader
     private var pending = PendingSegments<D.Payload>()
     private var position: StreamPosition
     private let resumes: Bool
     private let onComment: (@Sendable (String) -> Void)?
-    private var isFull = false
     private(set) var payloadCount = 0
 
     /// A sink for one response.
@@ -85,7 +80,7 @@ final class StreamSink<D: Dialect>: TransferSink {
         onComment: (@Sendable (String) -> Void)?
     ) {
         self.channel = channel
-        handOverBytes = min(Self.handOverBytes, channel.highWater / 2)
+        handOver = HandOverMark(highWater: channel.highWater)
         parser = EventStreamParser(
             lastEventID: position.lastEventID,
             maxEventBytes: maxEventBytes,
@@ -114,7 +109,7 @@ final class StreamSink<D: Dialect>: TransferSink {
             resumes: resumes,
             onComment: onComment,
             channel: channel,
-            handOverBytes: handOverBytes
+            handOver: handOver
         )
         pending = PendingSegments()
         var failure: DialectFailure?
@@ -127,7 +122,7 @@ final class StreamSink<D: Dialect>: TransferSink {
         pending = visitor.pending
         position = visitor.position
         payloadCount += visitor.count
-        isFull = isFull || visitor.isFull
+        handOver = visitor.handOver
         // What came before the end goes out by `end`.
         if let ending = visitor.ending { return .ended(ending) }
         if let failure { return .ended(.failed(failure)) }
@@ -137,11 +132,12 @@ final class StreamSink<D: Dialect>: TransferSink {
     @specialized(where D == EventSource)
     @specialized(where D == GraphQLSSE)
     func hasRoom() -> Bool {
-        guard isFull else { return true }
+        guard handOver.isFull(with: pending.bytes) else { return true }
+        handOver.found(room: channel.room)
+        guard handOver.isFull(with: pending.bytes) else { return true }
         // Pending payloads are not in the channel yet, and would wait for its reader too.
         flush()?.resume()
-        isFull = channel.hold()
-        return !isFull
+        return !channel.hold()
     }
 
     var isAbandoned: Bool { channel.isAbandoned }
@@ -153,8 +149,8 @@ final class StreamSink<D: Dialect>: TransferSink {
     func flush() -> Waiter? {
         guard !pending.isEmpty else { return nil }
         var segments = pending.takeAll()
-        let (isFull, reader) = channel.append(&segments)
-        if isFull { self.isFull = true }
+        let (room, reader) = channel.append(&segments)
+        handOver.found(room: room)
         return reader
     }
 
@@ -175,12 +171,11 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     let resumes: Bool
     let onComment: (@Sendable (String) -> Void)?
     let channel: PayloadChannel<D.Payload>
-    let handOverBytes: Int
+    var handOver: HandOverMark
     var ending: SinkEnding?
     /// The event whose ID is the position's.
     var labelled: ServerSentEvent?
     var count = 0
-    var isFull = false
 
     mutating func event(_ event: consuming ServerSentEvent) -> Bool {
         let count = Int(event.count)
@@ -194,13 +189,17 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
         // After the payload: a position counts once what came before it was taken.
         if moves { pending.last.moved(to: position) }
         if pending.last.payloads.count >= StreamSink<D>.segmentCount { pending.close() }
-        if pending.bytes >= handOverBytes {
-            var segments = pending.takeAll()
-            let (isFull, reader) = channel.append(&segments)
-            if isFull { self.isFull = true }
-            reader?.resume()
-        }
+        if handOver.isReached(by: pending.bytes) { handOverPending() }
         return goesOn
+    }
+
+    /// Not inlined: once in hundreds of events.
+    @inline(never)
+    private mutating func handOverPending() {
+        var segments = pending.takeAll()
+        let (room, reader) = channel.append(&segments)
+        handOver.found(room: room)
+        reader?.resume()
     }
 
     mutating func blockWithoutData(type: String) -> Bool {

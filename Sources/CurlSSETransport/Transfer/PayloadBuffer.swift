@@ -76,8 +76,11 @@ struct PayloadBuffer<Payload: Sendable>: Sendable {
     /// Whether there is no payload and no position.
     var isEmpty: Bool { head == segments.count }
 
+    /// How many bytes more it takes before it is full; not above 0 once it is.
+    var room: Int { highWater - bytes }
+
     /// Whether no more is to be read.
-    var isFull: Bool { bytes >= highWater }
+    var isFull: Bool { room <= 0 }
 
     /// Whether reading may go on after the buffer was full.
     var isLow: Bool { bytes <= highWater / 2 }

@@ -1,0 +1,98 @@
+import SubscriptionRuntime
+import Testing
+
+@testable import CurlSSETransport
+
+/// What a payload counts beside its bytes.
+private let overhead = 64
+
+/// A chunk as libcurl hands it over at most, of whole events of 48 bytes of data each.
+private let chunk = Array(repeating: Array("data: \(String(repeating: "x", count: 48))\n\n".utf8), count: 292).flatMap { $0 }
+private let chunkCost = 292 * (48 + overhead)
+
+/// A sink and its reader, both of them here.
+private struct Pipe {
+    let channel: PayloadChannel<ServerSentEvent>
+    let sink: StreamSink<EventSource>
+    /// What was read of the stream and not taken, as the channel counts it.
+    private(set) var unread = 0
+
+    init(highWater: Int) {
+        channel = PayloadChannel(highWater: highWater)
+        sink = StreamSink(
+            dialect: EventSource(),
+            channel: channel,
+            position: StreamPosition(lastEventID: ""),
+            maxEventBytes: 1 << 20,
+            onComment: nil
+        )
+    }
+
+    /// Reads a chunk, as a transfer does; false where the stream is to be held back before it.
+    mutating func read() -> Bool {
+        guard sink.hasRoom() else { return false }
+        guard case .taken = sink.read(chunk.span.bytes) else { return false }
+        unread += chunkCost
+        return true
+    }
+
+    /// Takes so many segments at most.
+    ///
+    /// - Returns: How many there were.
+    mutating func take(atMost count: Int) -> Int {
+        for taken in 0..<count {
+            guard case .segment(let segment)? = channel.takeIfReady(resume: {}) else { return taken }
+            unread -= segment.payloads.reduce(0) { $0 + Int($1.count) + overhead }
+        }
+        return count
+    }
+}
+
+@Suite("What a stream keeps for its reader")
+struct StreamSinkTests {
+    @Test(
+        "is its high water and a chunk at most, whatever the reader's pace",
+        arguments: [1024, 20_000, 64 << 10, 256 << 10],
+        [0, 1, 2, 3, 7]
+    )
+    func bound(highWater: Int, pace: Int) {
+        var pipe = Pipe(highWater: highWater)
+        var held = 0
+        for _ in 0..<500 {
+            if !pipe.read() { held += 1 }
+            #expect(pipe.unread <= highWater + chunkCost)
+            _ = pipe.take(atMost: pace)
+        }
+        // A reader as fast as that is never waited for.
+        #expect(held > 0 || pace >= 3)
+    }
+
+    @Test("comes in large pieces where the reader takes all that is there")
+    func pieces() {
+        var pipe = Pipe(highWater: 256 << 10)
+        var pieces: [Int] = []
+        for _ in 0..<100 {
+            let isRead = pipe.read()
+            #expect(isRead)
+            let taken = pipe.take(atMost: .max)
+            if taken > 0 { pieces.append(taken) }
+        }
+        // 192 KiB are 1,755 payloads, in segments of 128.
+        #expect(pieces.count == 100 * 292 / 1755)
+        #expect(pieces.allSatisfy { (14...15).contains($0) }, "\(pieces)")
+    }
+
+    @Test("is not taken for full by what was known of a reader that has gone on since")
+    func room() {
+        var mark = HandOverMark(highWater: 256 << 10)
+        #expect(!mark.isReached(by: 191 << 10))
+        #expect(mark.isReached(by: 192 << 10))
+        mark.found(room: 64 << 10)
+        #expect(!mark.isFull(with: 63 << 10))
+        #expect(mark.isFull(with: 64 << 10))
+        mark.found(room: 256 << 10)
+        #expect(!mark.isFull(with: 64 << 10))
+        mark.found(room: 0)
+        #expect(mark.isFull(with: 0))
+    }
+}
