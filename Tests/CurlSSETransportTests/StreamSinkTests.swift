@@ -7,7 +7,7 @@ import Testing
 private let overhead = 64
 
 /// A chunk as libcurl hands it over at most, of whole events of 48 bytes of data each.
-private let chunk = Array(repeating: Array("data: \(String(repeating: "x", count: 48))\n\n".utf8), count: 292).flatMap { $0 }
+private let chunk = Array(String(repeating: "data: \(String(repeating: "x", count: 48))\n\n", count: 292).utf8)
 private let chunkCost = 292 * (48 + overhead)
 
 /// A sink and its reader, both of them here.
