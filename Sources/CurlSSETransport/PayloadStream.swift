@@ -55,7 +55,7 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
             if let payload = rest.popLast() { return payload }
             guard let next = try await reader.take(isolation: actor) else { return nil }
             rest = next
-            turnRound()
+            rest.turnRound()
             return rest.popLast()
         }
 
@@ -73,7 +73,7 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
                 // Passed on as it is, without a look at its payloads.
                 if next.count <= count { return next }
                 rest = next
-                turnRound()
+                rest.turnRound()
             }
             return takeRest(atMost: count)
         }
@@ -90,25 +90,9 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
                 guard let next = reader.takeIfReady() else { return nil }
                 if next.count <= count { return next }
                 rest = next
-                turnRound()
+                rest.turnRound()
             }
             return takeRest(atMost: count)
-        }
-
-        /// Turns the segment in hand round, for its payloads to be taken from the end.
-        ///
-        /// They trade places by moves, where `reverse()` copies each.
-        @inlinable
-        @inline(__always)
-        mutating func turnRound() {
-            var payloads = rest.mutableSpan
-            var low = 0
-            var high = payloads.count - 1
-            while low < high {
-                payloads.swapAt(low, high)
-                low += 1
-                high -= 1
-            }
         }
 
         private mutating func takeRest(atMost count: Int) -> [Payload] {

@@ -104,10 +104,17 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         @usableFromInline let owner: Owner
         @usableFromInline let gauge: Gauge
 
-        /// The batch in hand; let go of with its last payload.
+        /// The batch in hand, let go of with its last payload: in order where other owners have it too, and else the other
+        /// way round and without those that were handed out, which are moved from its end and not copied.
         @usableFromInline var batch: [Payload] = []
 
-        /// How many of it were handed out.
+        /// Whether it is this owner's alone.
+        @usableFromInline var isSole = false
+
+        /// How many of it are left.
+        @usableFromInline var left = 0
+
+        /// How many it had.
         @usableFromInline var count = 0
 
         /// The batch that came when the last of the one before was handed out.
@@ -136,16 +143,20 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(SubscriptionEnd) -> Delivery<Payload>? {
             while true {
-                if count < batch.count, !Task.isCancelled {
-                    let payload = batch[count]
-                    count += 1
-                    if count < batch.count ? !gauge.isVoid : finishBatch() { return .payload(payload) }
+                if left > 0, !Task.isCancelled {
+                    left -= 1
+                    let payload = isSole ? batch.removeLast() : batch[count - 1 - left]
+                    if left > 0 ? !gauge.isVoid : finishBatch() { return .payload(payload) }
                 }
                 // What is left of a batch is void here.
                 batch = []
-                count = 0
+                left = 0
                 switch try await refill(isolation: actor) {
-                case .payloads(let next): batch = next.payloads()
+                case .payloads(let next):
+                    isSole = next.isSole
+                    batch = next.payloads()
+                    count = batch.count
+                    left = count
                 case .baseline(let cause): return .baseline(cause)
                 case nil: return nil
                 }
@@ -159,9 +170,8 @@ public struct Deliveries<Payload: Sendable>: AsyncSequence, Sendable {
         /// - Returns: Whether the deliveries go on; if not, that payload is void too.
         @usableFromInline
         mutating func finishBatch() -> Bool {
-            consumed += batch.count
+            consumed += count
             batch = []
-            count = 0
             guard owner.gauge.isCalled(at: consumed) else { return true }
             switch owner.attend() {
             case .over:

@@ -129,17 +129,21 @@ final class HandleCore: Sendable {
     /// They are read again where the owners' room has shrunk since it was asked for, and dropped where the stream is
     /// superseded: who asks for room then is told so. Not inlined, see the driver.
     @inline(never)
-    func accept<Payloads: PayloadSequence>(_ payloads: [Payloads.Element], of stream: StreamReading<Payloads>) {
+    func accept<Payloads: PayloadSequence>(
+        _ payloads: consuming [Payloads.Element],
+        of stream: StreamReading<Payloads>
+    ) {
         let brought = stream.brought(payloads)
         if accept(brought, on: stream.id) == .excess { stream.keep(brought) }
     }
 
     func accept(_ brought: Brought, on id: StreamID) -> Acceptance {
-        transact { state, after in accept(brought, on: id, &state, &after) }
+        var brought = brought
+        return transact { state, after in accept(&brought, on: id, &state, &after) }
     }
 
     private func accept(
-        _ brought: Brought,
+        _ brought: inout Brought,
         on id: StreamID,
         by reader: Mailbox? = nil,
         _ state: inout HandleState,
@@ -151,6 +155,7 @@ final class HandleCore: Sendable {
         after.payload = state.latest
         state.latest = brought.latest
         note(brought.point, id, &state)
+        brought.batch.isSole = state.mailboxes.count == 1
         state.hand(brought.batch, except: reader, &after)
         return .accepted
     }
@@ -199,7 +204,7 @@ final class HandleCore: Sendable {
     ///
     /// - Returns: What that brought the owner, if he has nothing left to take before it.
     private func readOn(_ stream: any HeldBack, room: Int, for owner: Int) -> Batch? {
-        guard let brought = stream.nextIfReady(atMost: room) else {
+        guard var brought = stream.nextIfReady(atMost: room) else {
             // By the lock, as whatever is handed from one reader to the other.
             transact { _, after in after.resumed = stream }
             return nil
@@ -207,7 +212,7 @@ final class HandleCore: Sendable {
         return transact { state, after in
             var reader = state.mailboxes[owner]
             if let mailbox = reader, !mailbox.isEmpty { reader = nil }
-            switch accept(brought, on: stream.id, by: reader, &state, &after) {
+            switch accept(&brought, on: stream.id, by: reader, &state, &after) {
             case .accepted:
                 reader?.passedBy(brought.batch)
             case .superseded:

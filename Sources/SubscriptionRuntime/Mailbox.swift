@@ -76,17 +76,32 @@ struct Batch: Sendable {
     /// How many.
     let count: Int
 
-    init<Payload: Sendable>(_ payloads: [Payload]) {
-        box = BatchBox(payloads)
+    /// Whether it was given to one owner alone, who has the payloads to himself.
+    @usableFromInline var isSole = false
+
+    init<Payload: Sendable>(_ payloads: consuming [Payload]) {
         count = payloads.count
+        box = BatchBox(payloads)
     }
 
     /// The payloads, of the type they were made from.
     ///
     /// Specialized where it is called, and not inlined: `Deliveries.Iterator.next` has to stay small.
+    ///
+    /// - Returns: They, in order; where the batch is one owner's alone, the other way round, and once.
     @inlinable
     @inline(never)
-    func payloads<Payload: Sendable>(of type: Payload.Type = Payload.self) -> [Payload] {
+    func payloads<Payload: Sendable>() -> [Payload] {
+        guard let box = box as? BatchBox<Payload> else { preconditionFailure("a batch is of its handle's payloads") }
+        guard isSole else { return box.payloads }
+        var payloads: [Payload] = []
+        swap(&payloads, &box.payloads)
+        payloads.turnRound()
+        return payloads
+    }
+
+    /// The payloads, in order, of a batch that no owner has.
+    func unsent<Payload: Sendable>(of type: Payload.Type) -> [Payload] {
         guard let box = box as? BatchBox<Payload> else { preconditionFailure("a batch is of its handle's payloads") }
         return box.payloads
     }
@@ -94,12 +109,13 @@ struct Batch: Sendable {
 
 /// What a batch holds.
 ///
-/// Not a `Box` of an array, whose type would be one more to look up.
+/// Not a `Box` of an array, whose type would be one more to look up. Written by the one owner of a batch that is his alone,
+/// and else by nobody.
 @usableFromInline
-final class BatchBox<Payload: Sendable>: Sendable {
-    @usableFromInline let payloads: [Payload]
+final class BatchBox<Payload: Sendable>: @unchecked Sendable {
+    @usableFromInline var payloads: [Payload]
 
-    init(_ payloads: [Payload]) {
+    init(_ payloads: consuming [Payload]) {
         self.payloads = payloads
     }
 }

@@ -3,7 +3,7 @@
 /// Payloads that a stream brought together, and what they leave behind.
 struct Brought: Sendable {
     /// The payloads.
-    let batch: Batch
+    var batch: Batch
 
     /// The last of them in a `Box`, fit to be kept.
     let latest: any AnyObject & Sendable
@@ -68,13 +68,17 @@ where Payloads.Element: Sendable {
     }
 
     /// What the handle is given of payloads that were taken last.
-    func brought(_ payloads: [Payloads.Element]) -> Brought {
+    ///
+    /// - Parameter payloads: Not held here any more, nor by the caller: their one owner moves them out of their array.
+    /// - Returns: They, the last of them to be kept, and where to resume.
+    func brought(_ payloads: consuming [Payloads.Element]) -> Brought {
         let last = payloads[payloads.count - 1]
-        return Brought(batch: Batch(payloads), latest: Box(iterator?.detached(last) ?? last), point: resumePoint)
+        let latest = Box(iterator?.detached(last) ?? last)
+        return Brought(batch: Batch(payloads), latest: latest, point: resumePoint)
     }
 
     func keep(_ brought: Brought) {
-        kept = brought.batch.payloads(of: Payloads.Element.self) + (kept ?? [])
+        kept = brought.batch.unsent(of: Payloads.Element.self) + (kept ?? [])
     }
 
     private func takeKept(atMost count: Int) -> [Payloads.Element]? {

@@ -100,7 +100,7 @@ struct DeliveryTests {
         var debris: Mailbox.Debris?
 
         #expect(mailbox.append(Batch([1, 2]), &debris) == nil)
-        guard case .payloads(let batch)? = mailbox.take(), batch.payloads(of: Int.self) == [1, 2] else {
+        guard case .payloads(let batch)? = mailbox.take(), batch.unsent(of: Int.self) == [1, 2] else {
             Issue.record("the batch does not come as it was")
             return
         }
