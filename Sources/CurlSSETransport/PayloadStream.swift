@@ -52,7 +52,10 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(SubscriptionFailure) -> Payload? {
-            if let payload = rest.popLast() { return payload }
+            if !rest.isEmpty {
+                if !Task.isCancelled { return rest.popLast() }
+                return giveUp()
+            }
             guard let next = try await reader.take(isolation: actor) else { return nil }
             rest = next
             rest.turnRound()
@@ -74,6 +77,8 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
                 if next.count <= count { return next }
                 rest = next
                 rest.turnRound()
+            } else if Task.isCancelled {
+                return giveUp()
             }
             return takeRest(atMost: count)
         }
@@ -93,6 +98,16 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
                 rest.turnRound()
             }
             return takeRest(atMost: count)
+        }
+
+        /// The reader's task was cancelled: a slow one has a hundred payloads in hand, which are nobody's now.
+        ///
+        /// They stay, as the position to resume from is the one before them.
+        @usableFromInline
+        @inline(never)
+        func giveUp<Nothing>() -> Nothing? {
+            reader.close()
+            return nil
         }
 
         private mutating func takeRest(atMost count: Int) -> [Payload] {
@@ -183,6 +198,9 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     deinit {
         lease.close()
     }
+
+    /// Closes the connection.
+    func close() { lease.close() }
 
     /// The next segment that has payloads; nil at the end.
     @usableFromInline

@@ -103,6 +103,35 @@ struct CancellationTests {
         #expect(await holds { transport.counters.openStreams == 0 })
     }
 
+    @Test("of a reader that has payloads in hand is heard at the next of them", arguments: [1, 2])
+    func payloadsInHand(atMost count: Int) async throws {
+        let body = (1...100).map { "id: \($0)\ndata: x\n\n" }.joined()
+        let server = try ReplayServer(otherwise: [.expectRequest, .send(head + body), .silence])
+        let transport = try plain(server)
+        let stream = try await transport.open(EventSourceRequest(), resuming: nil)
+        let (taken, point) = try await Task {
+            var iterator = stream.makeAsyncIterator()
+            var taken: [String] = []
+            func take() async throws -> [ServerSentEvent] {
+                if count > 1 { return try await iterator.next(atMost: count) ?? [] }
+                if let event = try await iterator.next() { return [event] }
+                return []
+            }
+            while case let events = try await take(), !events.isEmpty {
+                taken += events.map(\.lastEventID)
+                if taken.count == 2 { withUnsafeCurrentTask { $0?.cancel() } }
+            }
+            // Not only once.
+            let more = try await take()
+            #expect(more.isEmpty)
+            return (taken, iterator.resumePoint)
+        }.value
+        #expect(taken == ["1", "2"])
+        #expect(point.flatMap { StreamPosition($0) }?.lastEventID == "2")
+        #expect(await server.reaches { $0.openConnections == 0 })
+        withExtendedLifetime(stream) {}
+    }
+
     @Test("of a stream that is held back closes the connection")
     func heldBack() async throws {
         let server = try ReplayServer(
