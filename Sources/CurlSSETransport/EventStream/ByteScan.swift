@@ -84,13 +84,16 @@ extension RawSpan {
     /// Whether two ranges of one length, at least 4, hold the same bytes; for short ones, without a call.
     @inline(__always)
     func hasSameBytes(at left: Int, _ right: Int, count: Int) -> Bool {
-        if count < 8 { return word(left) == word(right) && word(left + count - 4) == word(right + count - 4) }
+        // Both ranges are in the chunk, so no sum of theirs is too large for an Int.
+        precondition(4 <= count && 0 <= left && 0 <= right && left <= byteCount - count && right <= byteCount - count)
+        if count < 8 { return word(left) == word(right) && word(left &+ count &- 4) == word(right &+ count &- 4) }
+        let last = count &- 8
         var offset = 0
-        while offset + 8 < count {
-            guard longWord(left + offset) == longWord(right + offset) else { return false }
-            offset += 8
+        while offset < last {
+            guard longWord(left &+ offset) == longWord(right &+ offset) else { return false }
+            offset &+= 8
         }
-        return longWord(left + count - 8) == longWord(right + count - 8)
+        return longWord(left &+ last) == longWord(right &+ last)
     }
 
     /// Whether two ranges of one length hold the same bytes.

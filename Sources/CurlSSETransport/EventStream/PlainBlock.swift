@@ -62,19 +62,20 @@ struct PlainBlock {
     /// Reads a block that begins as another of the chunk did; nil where it does not, or is no plain block.
     @inline(__always)
     init?(_ chunk: RawSpan, at start: Int, like prefix: PlainPrefix, _ ends: inout LineEnds, limit: Int) {
-        let value = start + prefix.count
+        // Offsets of a chunk: no sum of two is too large for an Int.
+        let value = start &+ prefix.count
         guard prefix.count > 0, value < chunk.byteCount,
             chunk.hasSameBytes(at: prefix.start, start, count: prefix.count)
         else { return nil }
         let lineEnd = ends.next(in: chunk, from: value)
-        guard lineEnd + 1 < chunk.byteCount, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
-            chunk.byte(lineEnd + 1) == UInt8(ascii: "\n"), lineEnd - value <= limit
+        guard lineEnd &+ 1 < chunk.byteCount, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
+            chunk.byte(lineEnd &+ 1) == UInt8(ascii: "\n"), lineEnd &- value <= limit
         else { return nil }
         self.start = UInt32(truncatingIfNeeded: value)
-        self.count = UInt32(truncatingIfNeeded: lineEnd - value)
+        self.count = UInt32(truncatingIfNeeded: lineEnd &- value)
         typeStart = prefix.typeStart
         typeCount = prefix.typeCount
-        next = lineEnd + 2
+        next = lineEnd &+ 2
     }
 
     /// What this block, which begins at an offset, begins with.

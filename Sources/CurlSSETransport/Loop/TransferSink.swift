@@ -177,20 +177,26 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     var labelled: ServerSentEvent?
     var count = 0
 
+    @inline(__always)
     mutating func event(_ event: consuming ServerSentEvent) -> Bool {
         let count = Int(event.count)
-        var moves = false
-        if resumes, labelled.map({ !event.sharesLabel(with: $0) }) ?? true {
-            labelled = event
-            moves = !event.lastEventID.hasSameBytes(as: position.lastEventID)
-            if moves { position.lastEventID = event.lastEventID }
-        }
+        let moves = resumes && !(labelled?.sharesLabel(with: event) ?? false) && hasMoved(event)
         let goesOn = take(reader.read(event), bytes: count)
         // After the payload: a position counts once what came before it was taken.
         if moves { pending.last.moved(to: position) }
-        if pending.last.payloads.count >= StreamSink<D>.segmentCount { pending.close() }
-        if handOver.isReached(by: pending.bytes) { handOverPending() }
+        let isWhole = pending.last.payloads.count >= StreamSink<D>.segmentCount
+        if isWhole { pending.close() }
+        if handOver.isReached(by: pending.bytes, inWholeSegments: isWhole) { handOverPending() }
         return goesOn
+    }
+
+    /// Whether an event of another label has moved the position; not inlined, as most events of a chunk have one label.
+    @inline(never)
+    private mutating func hasMoved(_ event: ServerSentEvent) -> Bool {
+        labelled = event
+        guard !event.lastEventID.hasSameBytes(as: position.lastEventID) else { return false }
+        position.lastEventID = event.lastEventID
+        return true
     }
 
     /// Not inlined: once in hundreds of events.
@@ -229,6 +235,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
         return true
     }
 
+    @inline(__always)
     private mutating func take(_ reading: consuming Reading<D.Payload>, bytes: Int) -> Bool {
         switch reading {
         case .payload(let payload):

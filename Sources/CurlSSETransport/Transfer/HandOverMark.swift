@@ -6,20 +6,24 @@
 /// once the two together are the channel's high water.
 struct HandOverMark: Sendable {
     /// What is handed over at once, in bytes, or three quarters of the channel's high water where that is less.
-    private static let most = 192 << 10
+    private static let least = 192 << 10
 
+    private let least: Int
+    /// What is handed over though its last segment is not whole.
     private let most: Int
     /// Of the channel, as it was found last: there is as much now, or more.
     private var room: Int
 
     init(highWater: Int) {
-        most = min(Self.most, highWater / 4 * 3)
+        least = min(Self.least, highWater / 4 * 3)
+        most = least + least / 6
         room = highWater
     }
 
-    /// Whether so many pending bytes are to be handed over.
+    /// Whether so many pending bytes are to be handed over: with its last segment a whole one, as a part of one costs its
+    /// owners as much, unless that takes too long.
     @inline(__always)
-    func isReached(by bytes: Int) -> Bool { bytes >= most }
+    func isReached(by bytes: Int, inWholeSegments isWhole: Bool) -> Bool { bytes >= (isWhole ? least : most) }
 
     /// Whether so many pending bytes fill the channel, as far as is known: it is to be looked at again.
     func isFull(with bytes: Int) -> Bool { bytes >= room }
