@@ -48,6 +48,29 @@ private struct Pipe {
     }
 }
 
+/// Every third event is none of the caller's; one that says so ends the stream.
+private struct Picky: Dialect {
+    var resumes: Bool { true }
+
+    func httpRequest(for request: String, resuming position: StreamPosition?) throws(TransportError) -> HTTPRequest {
+        HTTPRequest(method: "GET", target: request)
+    }
+
+    func makeReader() -> Reader { Reader() }
+
+    struct Reader: DialectReader {
+        private var count = 0
+
+        mutating func read(_ event: consuming ServerSentEvent) -> CurlSSETransport.Reading<String> {
+            count += 1
+            let text = event.data.text
+            if text.hasPrefix("done") { return .completed }
+            if text.hasPrefix("bad") { return .failure(DialectFailure(kind: .request, message: text)) }
+            return count % 3 == 0 ? .nothing : .payload(text)
+        }
+    }
+}
+
 @Suite("What a stream keeps for its reader")
 struct StreamSinkTests {
     @Test(
@@ -96,5 +119,55 @@ struct StreamSinkTests {
         #expect(!mark.isFull(with: 64 << 10))
         mark.found(room: 0)
         #expect(mark.isFull(with: 0))
+    }
+
+    /// Reads a body in chunks of a size, and says what came of it.
+    private func read(_ body: [UInt8], inChunksOf size: Int) -> (payloads: [String], count: Int, ending: String) {
+        let channel = PayloadChannel<String>(highWater: 1 << 30)
+        let sink = StreamSink(
+            dialect: Picky(),
+            channel: channel,
+            position: StreamPosition(lastEventID: ""),
+            maxEventBytes: 1 << 20,
+            onComment: nil
+        )
+        var ending = "none"
+        var start = 0
+        while start < body.count, ending == "none" {
+            let end = min(body.count, start + size)
+            switch sink.read(body.span.extracting(start..<end).bytes) {
+            case .taken: break
+            case .ended(.completed): ending = "completed"
+            case .ended(.failed(let failure)): ending = failure.message
+            }
+            start = end
+        }
+        sink.end(.completed)
+        var payloads: [String] = []
+        while case .segment(let segment)? = channel.takeIfReady(resume: {}) {
+            #expect(segment.payloads.count <= 128)
+            // 15 bytes of data, as the channel counts them.
+            #expect(segment.bytes == segment.payloads.count * (15 + overhead))
+            payloads += segment.payloads
+        }
+        return (payloads, sink.payloadCount, ending)
+    }
+
+    @Test(
+        "is what its dialect makes of each event, however many of them are found together",
+        arguments: ["done", "bad"],
+        [0, 1, 2, 63, 64, 65, 66, 127, 128, 129, 130, 1000]
+    )
+    func dialects(last: String, count: Int) {
+        let number = { (number: Int) in String(repeating: "0", count: 15 - "\(number)".count) + "\(number)" }
+        let events = (0..<count).map(number) + [last, "more"] + (0..<200).map(number)
+        let body = Array(events.map { "event: x\ndata: \($0)\n\n" }.joined().utf8)
+        let expected = events.prefix(count).enumerated().filter { $0.offset % 3 != 2 }.map(\.element)
+        for size in [1, 7, 100, 16 << 10, 1 << 20] {
+            let (payloads, payloadCount, ending) = read(body, inChunksOf: size)
+            #expect(payloads == expected)
+            #expect(payloadCount == expected.count)
+            #expect(ending == (last == "done" ? "completed" : "bad"))
+        }
     }
 }

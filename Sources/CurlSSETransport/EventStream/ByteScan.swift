@@ -75,25 +75,30 @@ extension RawSpan {
         return (((lineFeeds &- ones) & ~lineFeeds) | ((returns &- ones) & ~returns)) & (ones &* 0x80)
     }
 
-    /// Eight bytes from an offset on, the first one lowest.
+    /// Two bytes from an offset on, the first one lowest.
     @inline(__always)
-    private func longWord(_ offset: Int) -> UInt64 {
-        UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    func halfWord(_ offset: Int) -> UInt16 {
+        UInt16(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self))
     }
 
     /// Whether two ranges of one length, at least 4, hold the same bytes; for short ones, without a call.
+    ///
+    /// Word by word, the last of them over the one before where it is not whole.
     @inline(__always)
     func hasSameBytes(at left: Int, _ right: Int, count: Int) -> Bool {
-        // Both ranges are in the chunk, so no sum of theirs is too large for an Int.
         precondition(4 <= count && 0 <= left && 0 <= right && left <= byteCount - count && right <= byteCount - count)
-        if count < 8 { return word(left) == word(right) && word(left &+ count &- 4) == word(right &+ count &- 4) }
-        let last = count &- 8
+        // Within the two ranges from here on.
+        func isSame<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _: Word.Type) -> Bool {
+            unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: left &+ offset, as: Word.self)
+                == unsafeLoadUnaligned(fromUncheckedByteOffset: right &+ offset, as: Word.self)
+        }
+        if count < 8 { return isSame(0, UInt32.self) && isSame(count &- 4, UInt32.self) }
         var offset = 0
-        while offset < last {
-            guard longWord(left &+ offset) == longWord(right &+ offset) else { return false }
+        while offset < count &- 8 {
+            guard isSame(offset, UInt64.self) else { return false }
             offset &+= 8
         }
-        return longWord(left &+ last) == longWord(right &+ last)
+        return isSame(count &- 8, UInt64.self)
     }
 
     /// Whether two ranges of one length hold the same bytes.

@@ -178,6 +178,7 @@ public struct EventStreamParser: Sendable {
             let name = plain
             let prefix = plain.prefix(of: chunk, from: position)
             let shared = EventBlock(bytes: bytes, label(Int(name.typeStart), Int(name.typeCount), of: chunk))
+            var run = ServerSentEventRun(block: shared, offset: first)
             repeat {
                 position = plain.next
                 guard
@@ -185,9 +186,11 @@ public struct EventStreamParser: Sendable {
                         ServerSentEvent(block: shared, start: plain.start - first, count: plain.count, label: 0)
                     )
                 else { return false }
-                guard
-                    let next = PlainBlock(chunk, at: position, like: prefix, &ends, limit: limit)
-                        ?? PlainBlock(chunk, at: position, &ends, limit: limit),
+                repeat {
+                    position = run.read(chunk, from: position, to: end, like: prefix, &ends, limit: limit)
+                    guard run.count == 0 || visitor.events(run) else { return false }
+                } while run.isFull
+                guard let next = PlainBlock(chunk, at: position, &ends, limit: limit),
                     Int(next.start + next.count) <= end
                 else { return true }
                 plain = next

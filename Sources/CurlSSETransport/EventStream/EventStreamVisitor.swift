@@ -23,6 +23,12 @@ public protocol EventStreamVisitor {
     /// It is the visitor's: one that keeps it takes it without a copy.
     mutating func event(_ event: consuming ServerSentEvent) -> Bool
 
+    /// Events were dispatched, one after the other: called in place of ``event(_:)`` for some of those that were found
+    /// together.
+    ///
+    /// Default: ``event(_:)`` is called with each. A visitor that keeps them saves what keeping one by one costs.
+    mutating func events(_ events: borrowing ServerSentEventRun) -> Bool
+
     /// A block ended that had an `event` field and no data. The standard dispatches nothing for it.
     mutating func blockWithoutData(type: String) -> Bool
 
@@ -44,6 +50,13 @@ extension EventStreamVisitor {
     /// The event is made.
     @inlinable
     public mutating func look(at data: RawSpan, type: RawSpan) -> Bool { true }
+
+    /// Calls ``event(_:)`` with each, until it says false.
+    @inlinable
+    public mutating func events(_ events: borrowing ServerSentEventRun) -> Bool {
+        for index in 0..<events.count where !event(events[index]) { return false }
+        return true
+    }
 
     /// Goes on.
     public mutating func blockWithoutData(type: String) -> Bool { true }

@@ -13,6 +13,9 @@ struct PlainPrefix {
 
 /// An `event` line of under 16 bytes or none, one `data` line, and LFs: as ranges of a chunk of at most 1 GiB.
 struct PlainBlock {
+    /// The end of the data line and an empty one: two LFs.
+    private static var emptyLine: UInt16 { 0x0A0A }
+
     /// The data.
     let start: UInt32
     let count: UInt32
@@ -46,9 +49,7 @@ struct PlainBlock {
         }
         guard chunk.word(position) == Field.dataWord, chunk.byte(position + 4) == UInt8(ascii: ":") else { return nil }
         let lineEnd = ends.next(in: chunk, from: position + 5)
-        guard lineEnd + 1 < end, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
-            chunk.byte(lineEnd + 1) == UInt8(ascii: "\n")
-        else { return nil }
+        guard lineEnd + 1 < end, chunk.halfWord(lineEnd) == Self.emptyLine else { return nil }
         let value = position + (chunk.byte(position + 5) == UInt8(ascii: " ") ? 6 : 5)
         let count = lineEnd - value
         guard count <= limit, typeCount <= limit else { return nil }
@@ -68,8 +69,8 @@ struct PlainBlock {
             chunk.hasSameBytes(at: prefix.start, start, count: prefix.count)
         else { return nil }
         let lineEnd = ends.next(in: chunk, from: value)
-        guard lineEnd &+ 1 < chunk.byteCount, chunk.byte(lineEnd) == UInt8(ascii: "\n"),
-            chunk.byte(lineEnd &+ 1) == UInt8(ascii: "\n"), lineEnd &- value <= limit
+        guard lineEnd &+ 1 < chunk.byteCount, chunk.halfWord(lineEnd) == Self.emptyLine,
+            lineEnd &- value <= limit
         else { return nil }
         self.start = UInt32(truncatingIfNeeded: value)
         self.count = UInt32(truncatingIfNeeded: lineEnd &- value)

@@ -190,6 +190,57 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
         return goesOn
     }
 
+    /// What fits into a segment goes there together: all but the first, which has the label, and the one that closes the
+    /// segment.
+    ///
+    /// All of them are of 16 KiB of the chunk, so whether that is enough to be handed over is asked once.
+    mutating func events(_ events: borrowing ServerSentEventRun) -> Bool {
+        var index = 0
+        while index < events.count {
+            guard event(events[index]) else { return false }
+            index += 1
+            let room = StreamSink<D>.segmentCount - 1 - pending.last.payloads.count
+            let end = min(events.count, index + room)
+            if let other = append(events, from: &index, to: end), !take(other, bytes: 0) { return false }
+        }
+        return true
+    }
+
+    /// Appends the payloads of events to the segment, up to one that is none.
+    ///
+    /// - Returns: What that one is instead.
+    @inline(__always)
+    private mutating func append(
+        _ events: borrowing ServerSentEventRun,
+        from index: inout Int,
+        to end: Int
+    ) -> Reading<D.Payload>? {
+        guard index < end else { return nil }
+        var reader = reader
+        var other: Reading<D.Payload>?
+        let start = index
+        pending.append(atMost: end - index) { payloads in
+            var bytes = 0
+            while index < end {
+                let event = events[index]
+                index += 1
+                let count = Int(event.count)
+                switch reader.read(event) {
+                case .payload(let payload):
+                    bytes += count + Self.overhead
+                    payloads.append(payload)
+                case let reading:
+                    other = reading
+                    return bytes
+                }
+            }
+            return bytes
+        }
+        self.reader = reader
+        count += index - start - (other == nil ? 0 : 1)
+        return other
+    }
+
     /// Whether an event of another label has moved the position; not inlined, as most events of a chunk have one label.
     @inline(never)
     private mutating func hasMoved(_ event: ServerSentEvent) -> Bool {

@@ -41,6 +41,19 @@ struct PendingSegments<Payload: Sendable>: Sendable {
         bytes += count
     }
 
+    /// Adds payloads, at most so many.
+    ///
+    /// - Parameters:
+    ///   - most: How many.
+    ///   - add: Appends them, and returns what they hold in memory, about.
+    @inline(__always)
+    mutating func append(atMost most: Int, _ add: (inout OutputSpan<Payload>) -> Int) {
+        var added = 0
+        last.payloads.append(addingCapacity: most) { added = add(&$0) }
+        last.bytes += added
+        bytes += added
+    }
+
     /// Begins another segment, which is expected to become as long.
     mutating func close() {
         let count = last.payloads.count
