@@ -83,8 +83,8 @@ struct HandleState {
         for mailbox in mailboxes.values where mailbox.end == nil {
             room = min(room, mailbox.sets ? mailbox.slack : 0)
         }
-        // Less is not worth it: it takes a batch apart.
-        guard room >= max(1, mailbox.window / 2) else {
+        // Less would take a batch apart, and the ones after it.
+        guard room >= mailbox.window else {
             goOn(&after)
             return nil
         }
