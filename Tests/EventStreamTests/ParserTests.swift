@@ -124,6 +124,42 @@ struct ParserTests {
         #expect(events.map { $0.detached() } == events)
     }
 
+    @Test("data that is looked at alone holds no more than twice its bytes, the names of its neighbours among them")
+    func detachedData() throws {
+        let large = String(repeating: "x", count: 5000)
+        let id = String(repeating: "i", count: 5000)
+        var parser = EventStreamParser()
+        let numbered = (0..<100).map { "id: \(id)\($0)\ndata: y\n\n" }.joined()
+
+        let events = try parser.parse(Array("data: \(large)\n\n\(numbered)data: \(large)\n\n".utf8))
+
+        for data in [events[0].data, events[101].data] {
+            #expect(data.text == large)
+            let block = data.detached().block
+            #expect(block.bytes.count == 5000)
+            #expect(block.others.isEmpty)
+            #expect(block.first.lastEventID.isEmpty)
+        }
+    }
+
+    @Test(
+        "a block that is told by its beginning is read to the chunk's end like any other",
+        arguments: [
+            Array(repeating: "event\ndata: a\n\n", count: 1093).joined(), "event\ndata: a\n\nevent\ndata: \n\r",
+            "event\rdata: a\r\revent\rdata: b\r\r", "data: a\n\ndata: \n\r", "data: a\n\ndata: \r\r",
+            "event:x\ndata: a\n\nevent:x\ndata: \n\n",
+        ]
+    )
+    func lastOfMany(stream: String) {
+        let bytes = Array(stream.utf8)
+        let one = Outcome(of: bytes.map { [$0] }, by: EventStreamParser())
+        #expect(one.happenings.count >= 2)
+        for cut in Set([0, bytes.count / 2, bytes.count - 1] + (max(0, bytes.count - 40)..<bytes.count)) {
+            let whole = Outcome(of: [Array(bytes[..<cut]), Array(bytes[cut...])], by: EventStreamParser())
+            #expect(whole.happenings == one.happenings)
+        }
+    }
+
     @Test("a limit below zero is zero")
     func limitIsClamped() {
         #expect(EventStreamParser(maxEventBytes: -1).maxEventBytes == 0)

@@ -16,6 +16,9 @@ struct PlainBlock {
     /// The end of the data line and an empty one: two LFs.
     private static var emptyLine: UInt16 { 0x0A0A }
 
+    /// Room for the words looked at, where the event line has its 15 bytes.
+    private static var leastRoom: Int { 24 }
+
     /// The data.
     let start: UInt32
     let count: UInt32
@@ -36,8 +39,7 @@ struct PlainBlock {
         var position = start
         var typeStart = 0
         var typeCount = 0
-        // Room for the words looked at below, where the event line has its 15 bytes.
-        guard end - position >= 24 else { return nil }
+        guard end - position >= Self.leastRoom else { return nil }
         if chunk.byte(position) == UInt8(ascii: "e") {
             let count = chunk.lineCount16(position)
             guard count < 16, chunk.byte(position + count) == UInt8(ascii: "\n"),
@@ -65,7 +67,9 @@ struct PlainBlock {
     init?(_ chunk: RawSpan, at start: Int, like prefix: PlainPrefix, _ ends: inout LineEnds, limit: Int) {
         // Offsets of a chunk: no sum of two is too large for an Int.
         let value = start &+ prefix.count
-        guard prefix.count > 0, value < chunk.byteCount,
+        // Room as above: where there is less, ends of lines are searched from the block's start, and must not have been
+        // searched from further on.
+        guard prefix.count > 0, chunk.byteCount &- start >= Self.leastRoom, value < chunk.byteCount,
             chunk.hasSameBytes(at: prefix.start, start, count: prefix.count)
         else { return nil }
         let lineEnd = ends.next(in: chunk, from: value)

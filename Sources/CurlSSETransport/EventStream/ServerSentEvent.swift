@@ -120,6 +120,14 @@ final class EventBlock: Sendable {
 
     /// Whether all events have one label.
     var isOneLabel: Bool { others.isEmpty }
+
+    /// Whether it has one label, whose texts need no memory of their own.
+    var hasSmallLabel: Bool {
+        isOneLabel && first.type.utf8.count <= Self.smallText && first.lastEventID.utf8.count <= Self.smallText
+    }
+
+    /// A text of so many bytes is kept within its value.
+    private static var smallText: Int { 15 }
 }
 
 /// Bytes as the server sent them, a slice of a buffer that neighbouring events may share.
@@ -162,7 +170,7 @@ public struct EventData: Sendable {
 
     /// The same bytes, holding at most twice their own memory alive.
     public func detached() -> EventData {
-        block.bytes.count <= 2 * count ? self : EventData(Array(bytes))
+        block.hasSmallLabel && block.bytes.count <= 2 * count ? self : EventData(Array(bytes))
     }
 }
 
