@@ -6,8 +6,8 @@ internal import Synchronization
 /// Ends by nil when the server completes it, by a typed failure when it fails, and by nil when the reading task is
 /// cancelled. Dropping it, or its iterator, closes the connection at once.
 ///
-/// Payloads cross from the loop's thread in batches. At most ``Configuration/highWater`` bytes wait unread, beside the
-/// batch in the reader's hand; beyond that the server's sending is held back.
+/// Payloads cross from the loop's thread in batches. At most ``Configuration/highWater`` bytes wait unread, and what the
+/// chunk makes that passes it, beside the batch in the reader's hand; beyond that the server's sending is held back.
 public struct PayloadStream<Payload: Sendable>: PayloadSequence {
     /// The payload.
     public typealias Element = Payload
@@ -102,11 +102,12 @@ public struct PayloadStream<Payload: Sendable>: PayloadSequence {
 
         /// The reader's task was cancelled: a slow one has a hundred payloads in hand, which are nobody's now.
         ///
-        /// They stay, as the position to resume from is the one before them.
+        /// The position to resume from stays the one before them.
         @usableFromInline
         @inline(never)
-        func giveUp<Nothing>() -> Nothing? {
-            reader.close()
+        mutating func giveUp<Nothing>() -> Nothing? {
+            reader.giveUp(dropping: rest.count)
+            rest = []
             return nil
         }
 
@@ -189,6 +190,9 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     private var isOnLoop = false
     /// As of the end of the segment before.
     private var position: StreamPosition?
+    /// The reader's task was cancelled with these in its hand.
+    private var dropped = 0
+    private var isOver = false
 
     init(lease: StreamLease<Payload>) {
         self.lease = lease
@@ -199,14 +203,21 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
         lease.close()
     }
 
-    /// Closes the connection.
-    func close() { lease.close() }
+    /// Ends the reading, whatever is there.
+    ///
+    /// - Parameter count: How many payloads of the segment were not handed out, and never are.
+    func giveUp(dropping count: Int) {
+        dropped = count
+        isOver = true
+        lease.close()
+    }
 
     /// The next segment that has payloads; nil at the end.
     @usableFromInline
     @specialized(where Payload == ServerSentEvent)
     @specialized(where Payload == GraphQLResult)
     func take(isolation: isolated (any Actor)?) async throws(SubscriptionFailure) -> [Payload]? {
+        if isOver { return nil }
         if !isPlaced { place(isolation) }
         var turn = turn
         defer { self.turn = turn }
@@ -231,6 +242,7 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     @specialized(where Payload == ServerSentEvent)
     @specialized(where Payload == GraphQLResult)
     func takeIfReady() -> [Payload]? {
+        if isOver { return nil }
         while case .segment(let segment) = lease.channel.takeIfReady(resume: { lease.resume() }) {
             leave()
             enter(segment)
@@ -263,7 +275,7 @@ final class StreamReader<Payload: Sendable>: @unchecked Sendable {
     @usableFromInline
     func resumePoint(remaining: Int) -> ResumePoint? {
         guard let start = lease.start, let position else { return nil }
-        let taken = segmentCount - remaining
+        let taken = segmentCount - remaining - dropped
         let current = positions.last { $0.after <= taken }?.position ?? position
         // A server that took its ID back has said something; one that never gave any has not.
         guard current != start || current != StreamPosition(lastEventID: "") else { return nil }

@@ -121,14 +121,20 @@ struct CancellationTests {
                 taken += events.map(\.lastEventID)
                 if taken.count == 2 { withUnsafeCurrentTask { $0?.cancel() } }
             }
-            // Not only once.
-            let more = try await take()
-            #expect(more.isEmpty)
-            return (taken, iterator.resumePoint)
+            // Nor to a task that is not cancelled, and with the connection closed while all that read it is here.
+            nonisolated(unsafe) let rest = iterator
+            let more = try await Task {
+                #expect(await server.reaches { $0.openConnections == 0 })
+                var iterator = rest
+                return (try await iterator.next(), iterator.nextIfReady(atMost: 1))
+            }.value
+            #expect(more.0 == nil && more.1 == nil)
+            let point = iterator.resumePoint
+            withExtendedLifetime(iterator) {}
+            return (taken, point)
         }.value
         #expect(taken == ["1", "2"])
         #expect(point.flatMap { StreamPosition($0) }?.lastEventID == "2")
-        #expect(await server.reaches { $0.openConnections == 0 })
         withExtendedLifetime(stream) {}
     }
 
