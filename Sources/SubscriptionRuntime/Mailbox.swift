@@ -94,6 +94,7 @@ struct Batch: Sendable {
     func payloads<Payload: Sendable>() -> [Payload] {
         guard let box = box as? BatchBox<Payload> else { preconditionFailure("a batch is of its handle's payloads") }
         guard isSole else { return box.payloads }
+        precondition(!box.payloads.isEmpty, "one loop takes the deliveries of one owner, and no copy of its iterator")
         var payloads: [Payload] = []
         swap(&payloads, &box.payloads)
         payloads.turnRound()

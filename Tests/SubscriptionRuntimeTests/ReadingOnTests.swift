@@ -294,6 +294,27 @@ struct ReadingOnTests {
         for number in 8...20 { #expect(try await first.next() == .payload(number)) }
     }
 
+    @Test("reads on by a whole window, and not by less", arguments: [(limit: 7, reads: 0), (limit: 8, reads: 1)])
+    func wholeWindows(other: Int, reads expected: Int) async throws {
+        let reads = Reads()
+        let thread = OneThread(label: "whole windows")
+        let environment = SubscriptionEnvironment(
+            transport: Counting(count: 100, reads: reads, driverExecutor: thread)
+        )
+        let handle = environment.handle(for: "numbers")
+        try await Task(executorPreference: thread) { () async throws in
+            var owner = handle.deliveries(limit: 8).makeAsyncIterator()
+            let second = handle.deliveries(limit: other)
+            #expect(try await owner.next() == .baseline(.opened))
+            for number in 1...3 { #expect(try await owner.next() == .payload(number)) }
+            #expect(reads.ready == 0)
+            // The other has four of them, and room for the rest of its limit.
+            #expect(try await owner.next() == .payload(4))
+            #expect(reads.ready == expected)
+            withExtendedLifetime(second) {}
+        }.value
+    }
+
     @Test("leaves no stream open when the environment has ended, whoever still holds its reading")
     func closedAtTheEnd() async throws {
         let rig = Rig()
