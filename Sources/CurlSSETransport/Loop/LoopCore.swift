@@ -182,6 +182,8 @@ final class LoopCore {
     private func obey() -> Bool {
         mailbox.takeAll(into: &commands)
         guard !commands.isEmpty else { return false }
+        // Those of the turn before.
+        events.removeAll(keepingCapacity: true)
         // They may be much younger than the turn's time: what they begin has all of its limit.
         now = LoopTime.now
         jobsEnd = now &+ mostTimeForJobs
@@ -540,10 +542,22 @@ final class LoopCore {
     }
 
     /// Bytes were read; what they made is handed over at the end of the turn, at the latest.
-    func received(_ count: Int, by transfer: LoopTransfer) {
+    ///
+    /// - Returns: Whether they are to be handed over at once, before libcurl looks for more: they are few, this is the first
+    ///   stream of the turn, the one socket that had something, and its turn before brought no more than one chunk.
+    func received(_ count: Int, by transfer: LoopTransfer) -> Bool {
         counters.bytes.add(count)
-        guard !transfer.isDirty else { return }
+        guard !transfer.isDirty else {
+            transfer.chunksOfTurn += 1
+            return false
+        }
+        let comesAlone = transfer.chunksOfTurn <= 1
+        transfer.chunksOfTurn = 1
         transfer.isDirty = true
         dirty.append(transfer)
+        return comesAlone && count <= Self.fewBytes && events.count == 1 && dirty.count == 1
     }
+
+    /// What a read brings that a server sent as one event, likely, in bytes.
+    private static let fewBytes = 4096
 }

@@ -115,6 +115,9 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
     /// Whether the loop's list of sinks to flush has it.
     var isDirty = false
 
+    /// How many chunks of the body this turn of the loop has brought; while it has brought none, the turn before that did.
+    var chunksOfTurn = 0
+
     /// The loop's name of the hop's easy handle; nil while there is none.
     private(set) var easyKey: UInt?
 
@@ -470,12 +473,14 @@ final class LoopTransfer: CurlReceiver, @unchecked Sendable {
                 return .pause
             }
             bytesReceived += chunk.byteCount
+            var goesOnAtOnce = false
             if let core {
                 machine?.received(now: core.now)
-                core.received(chunk.byteCount, by: self)
+                goesOnAtOnce = core.received(chunk.byteCount, by: self)
             }
             switch sink.read(chunk) {
             case .taken:
+                if goesOnAtOnce { sink.flush()?.resume() }
                 core?.runJobs()
                 return .taken
             case .ended(let ending):

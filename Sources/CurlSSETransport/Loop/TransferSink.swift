@@ -193,7 +193,7 @@ private struct SinkVisitor<D: Dialect>: EventStreamVisitor {
     /// What fits into a segment goes there together: all but the first, which has the label, and the one that closes the
     /// segment.
     ///
-    /// All of them are of 16 KiB of the chunk, so whether that is enough to be handed over is asked once.
+    /// Whether there is enough to be handed over is asked with those two alone: a run is of 16 KiB of the chunk at most.
     mutating func events(_ events: borrowing ServerSentEventRun) -> Bool {
         var index = 0
         while index < events.count {
