@@ -63,8 +63,7 @@ final class LoopCore {
     /// Those of the commands that are run within a call of libcurl.
     private var jobs: [LoopJob] = []
     private var events: [(generation: UInt32, event: PollEvent)] = []
-    /// How many waits in a row told of as many sockets as one can.
-    private var fullWaits = 0
+    private var waits = WaitSeries()
     private var dirty: [LoopTransfer] = []
     /// Openings that have been given a place and not begun to connect: they do once libcurl has returned.
     private var admitted: [UInt64] = []
@@ -133,7 +132,9 @@ final class LoopCore {
         }
         // First of all: somebody waits for it.
         flush()
-        if hasSeenAll() { fireDeadlines(by: waited) }
+        if let since = waits.told(of: events.count, most: Poller.most, watched: watcher.poller.count, at: waited) {
+            fireDeadlines(by: since)
+        }
         if let at = curlTimerAt, at <= now { check(multi.actOnTimer()) }
         settle()
         curlTimerAt = multi.timeout.map { timer(in: UInt64($0) * 1_000_000) }
@@ -149,21 +150,6 @@ final class LoopCore {
         guard nanoseconds > 0, openCount == transfers.count else { return at }
         let rest = at % Self.timerStep
         return rest == 0 ? at : at + Self.timerStep - rest
-    }
-
-    /// Whether each socket that had something when the wait began has been read since deadlines were looked at.
-    ///
-    /// A wait tells of so many at most, those that were told of longest ago first. After a loop that was kept from its
-    /// turns has told of some, others have not been silent: they have not been read.
-    private func hasSeenAll() -> Bool {
-        guard events.count == Poller.most else {
-            fullWaits = 0
-            return true
-        }
-        fullWaits += 1
-        guard fullWaits * Poller.most >= watcher.poller.count else { return false }
-        fullWaits = 0
-        return true
     }
 
     /// For how many milliseconds there is nothing to do but to wait; -1 for no end of it.
